@@ -1,5 +1,5 @@
-// Checks the responses of a row before the benchmark times it, because a proxy that wrongly admits every request would
-// seem too fast.
+// Checks the responses of a row before its speed is measured. Otherwise a proxy that wrongly admits every request would
+// look fast.
 import { type IncomingHttpHeaders, request } from 'node:http'
 import {
   bearer,
@@ -12,7 +12,7 @@ import {
   type Row,
 } from './contender.ts'
 
-/** Returns the first failed check of `row`, if any. */
+/** Runs the checks of `row`. Returns a description of the first failure, or `undefined` if all checks pass. */
 export async function findFault(row: Row): Promise<string | undefined> {
   for (const { title, findFault } of row.checks) {
     const fault = await findFault(row).catch(messageOf)
@@ -26,7 +26,7 @@ export function messageOf(error: unknown): string {
 }
 
 export const answersTheUpstreams: Check = {
-  title: "responds with the upstream's 1 KiB",
+  title: "the response contains the upstream's 1 KiB",
   async findFault({ running, question, status: expected }) {
     const { status, body } = await get(running.port, question)
     if (status !== expected) return `the status code is ${status}`
@@ -35,7 +35,7 @@ export const answersTheUpstreams: Check = {
 }
 
 export const givesRequestIds: Check = {
-  title: 'sets request IDs',
+  title: 'the response contains a request ID',
   async findFault({ running, question }) {
     const { headers } = await get(running.port, question)
     return headers['x-request-id'] ? undefined : 'the response lacks X-Request-Id'
@@ -62,14 +62,14 @@ export function wantsToken(prefix: string, token: string): Check[] {
   const middle = token.length - 20
   const forged = `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`
   return [
-    refuses('no token gets 401', { path, headers: {} }, 401),
+    refuses('a request without a token gets 401', { path, headers: {} }, 401),
     refuses('a forged token gets 401', { path, headers: bearer(forged) }, 401),
   ]
 }
 
 /**
- * Checks that the upstream receives the identity of `user`, even if the client claims another identity.
- * @param ofKey the headers that describe the API key
+ * Returns a check. It passes if the upstream receives the identity of `user`, although the request claims another.
+ * @param ofKey the headers about the API key that the upstream must receive too
  */
 export function tellsWhoCalls(
   prefix: string,
@@ -92,7 +92,7 @@ export function tellsWhoCalls(
   }
 }
 
-/** Checks that the response contains the identity of `user`, even if the client claims another identity. */
+/** Returns a check. It passes if the response contains the identity of `user`, although the request claims another. */
 export function allowsAs(user: { readonly id: string; readonly plan: string }): Check {
   return {
     title: 'the response contains the identity of the user, whatever the client claims',

@@ -63,13 +63,17 @@ async function measure(): Promise<number> {
   const folder = writeResults({
     'results.json': recordingText(recording),
     'results.md': `${tables(report)}\n`,
-    'chart.svg': chart(costs, `CPU per request against ${base} (median, quartiles; less is better)`, light),
+    'chart.svg': chart(
+      costs,
+      `CPU per request, relative to ${base} (median, quartiles; less is better)`,
+      light,
+    ),
   })
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
   tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // `publish` runs before `keepRecording`, because it fails if the recording lacks a row of the charts. In this case,
-    // the previous recording is kept.
+    // `publish` throws if the recording lacks a row of the charts. It runs first, so that the file of the previous
+    // recording then stays unchanged.
     publish(recording)
     keepRecording(recording)
   }
@@ -99,7 +103,7 @@ interface Assembled {
   readonly rows: readonly Row[]
   /** The reasons why rows cannot run, by row name. */
   readonly absent: ReadonlyMap<string, string>
-  /** The failed checks of the rows with wrong responses, by row name. */
+  /** The errors of the rows that failed, by row name. */
   readonly failed: ReadonlyMap<string, string>
 }
 

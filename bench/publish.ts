@@ -1,4 +1,4 @@
-// Generates tables, charts and their texts from docs/dev/benchmark.json.
+// Generates the tables, the charts and the alternative text of the charts from the results of a run.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Colors, chart, light } from './chart.ts'
 import { inCheckout, type Recording } from './recording.ts'
@@ -6,7 +6,7 @@ import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
 import { barTable, resultTables } from './tables.ts'
 
-/** The names of the rows in the charts, with their names in the README. All of these rows serve the same request. */
+/** The labels in the charts, by row name. All of these rows receive the same request. */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],
@@ -29,9 +29,9 @@ const dark: Colors = {
 }
 
 export interface Published {
-  /** The text between the markers of docs/benchmark.md. */
+  /** The new text between the markers in docs/benchmark.md. */
   readonly results: string
-  /** The text between the markers of docs/dev/benchmark-log.md. */
+  /** The new text between the markers in docs/dev/benchmark-log.md. */
   readonly bars: string
   readonly charts: { readonly light: string; readonly dark: string }
   /** The alternative text of the charts. */
@@ -80,7 +80,8 @@ export function publish(recording: Recording): void {
 
 function replace(page: string, place: RegExp, text: string): void {
   const before = readFileSync(inCheckout(page), 'utf8')
-  if (!place.test(before)) throw new Error(`${page} lacks the place for the results`)
+  if (!place.test(before))
+    throw new Error(`${page} lacks the markers or the chart that the benchmark updates`)
   writeFileSync(
     inCheckout(page),
     before.replace(place, () => text),

@@ -1,4 +1,5 @@
-// Calculates the report of a recording: the medians of each row, and its cost relative to other rows in the same round.
+// Calculates the report of a recording. For each row, the report contains medians, and the cost relative to the cost of
+// other rows in the same round.
 import { barsOf, type Judged, judge } from './bars.ts'
 import type { Measured } from './load.ts'
 import type { Recording } from './recording.ts'
@@ -22,7 +23,7 @@ export interface Reported {
     readonly requestsPerSecond: number
     /** CPU seconds per 1,000 requests. */
     readonly cpuPerThousand: number
-    /** The CPU per request relative to the base row. */
+    /** The CPU time per request, divided by the CPU time per request of the base row. */
     readonly ratio: Spread
     /** The highest memory usage in all rounds, in MiB. */
     readonly memory: number
@@ -31,9 +32,9 @@ export interface Reported {
   readonly paced: {
     readonly requestsPerSecond: number
     readonly cpuPerThousand: number
-    /** The latency in milliseconds; null if the row did not reach the rate. */
+    /** The median latency in milliseconds; null if the row missed the rate in at least half of the rounds. */
     readonly p50: number | null
-    /** The latency in milliseconds; null if the row did not reach the rate. */
+    /** The p99 latency in milliseconds; null if the row missed the rate in at least half of the rounds. */
     readonly p99: number | null
   }
 }
@@ -77,7 +78,7 @@ function reported(name: string, rate: number | null, rounds: readonly Round[]): 
   }
 }
 
-/** A result from fewer rounds is marked as a trial. */
+/** The report marks a run with fewer rounds as a trial. */
 const enough = 7
 
 function notesOf(
@@ -91,14 +92,18 @@ function notesOf(
   return [
     `${date}, commit ${commit}: ${processors}, ${memoryGiB.toFixed(1)} GiB, ${kernel}, Node ${node}.`,
     `${counted === 1 ? '1 round' : `${counted} rounds`} of ${time} ms at full load and ${time} ms at ${thousands(rate)} requests/s, ${connections} connections.`,
-    ...(counted < enough ? [`**A trial: fewer than ${enough} rounds. Do not judge by it.**`] : []),
+    ...(counted < enough
+      ? [`**This is a trial with fewer than ${enough} rounds. Do not draw conclusions from it.**`]
+      : []),
     ...(leftOut > 0 ? [`${leftOut} rounds do not count, because other programs used the machine.`] : []),
     ...(isShort && leftOut === 0
-      ? ['**Other programs used the machine in too many rounds. All rounds count. Judge with care.**']
+      ? [
+          '**Other programs used the machine in too many rounds. All rounds count. The results are less reliable.**',
+        ]
       : []),
     stores === null
-      ? '**Without Postgres and Redis: the gateway ran on its embedded database, whose CPU counts for the gateway.**'
-      : `${stores}. The CPU of both is not counted.`,
+      ? '**Without Postgres and Redis, the gateway used its embedded database. The CPU time of this database is included.**'
+      : `${stores}. The CPU time of Postgres and Redis is not included.`,
     ...(versions.length > 0 ? [`${versions.join(', ')}.`] : []),
   ]
 }

@@ -1,7 +1,8 @@
 /** @typedef {{ gateway: string, admin: string, adminToken: string }} Place */
 
 /**
- * Shows the features one by one. Returns a pro user with password and token, which you can use for your own requests.
+ * Shows the features one by one. Returns the email, the password and an access token of a user with plan `pro`, for
+ * further requests.
  * @param {import('./client.mjs').DemoClient} client
  * @param {Place} place
  * @param {(kind: string) => Promise<import('./printer.mjs').Mail>} mailOf resolves with the next mail of a kind
@@ -20,7 +21,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const token = String(first.access_token)
   await get('First request of the day on a limited route: allowed', '/api/v1/courses/1', token, 200)
   await get('Second request: refused, because plan free allows one a day', '/api/v1/courses/1', token, 429)
-  await get('Route for plan pro: refused', '/api/v1/analyses/7', token, 403)
+  await get('Request to a route that requires plan pro: refused', '/api/v1/analyses/7', token, 403)
   await client.send('An operator changes the plan to pro', {
     method: 'PATCH',
     url: `${admin}/admin/v1/users/${account.body.user_id}`,
@@ -41,7 +42,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
   await post('Refresh after the logout: refused', 'refresh', { refresh_token: second.refresh_token }, 401)
   const { email } = credentials
-  await post('Forgotten password: the same response for unknown emails', 'password/forgot', { email }, 202)
+  await post('Password reset: an unknown email gets the same response', 'password/forgot', { email }, 202)
   const [code] = /^\d{8}$/m.exec((await mailOf('reset')).text) ?? []
   const reset = { email, code, new_password: 'staple battery horse' }
   await post('Set a new password with the code of the mail', 'password/reset', reset, 200)

@@ -7,10 +7,11 @@ import { readFileSync } from 'node:fs'
  * @typedef {object} ExitCodes
  * @property {string} success the meaning of exit code 0
  * @property {string} [failure] the meaning of exit code 1, if the command can fail
- * @property {string} [invalid] the meaning of exit code 2, if it differs from the usual meaning
+ * @property {string} [invalid] the meaning of exit code 2, if it is not `invalid command line or configuration`
  */
 
-const noTerminal = 'invalid command line or configuration, or no terminal for the question'
+const noTerminal =
+  'invalid command line or configuration, or the command must prompt and there is no terminal'
 
 /** The exit codes of each command. @type {Readonly<Record<string, ExitCodes>>} */
 export const exitCodes = {
@@ -54,7 +55,8 @@ export const exitCodes = {
   'users create': {
     success: 'the user is created',
     failure: 'the email is in use, the password is too short or too long, or the database failed',
-    invalid: 'invalid command line or configuration, unknown plan, or no terminal for the question',
+    invalid:
+      'invalid command line or configuration, unknown plan, or the command must prompt and there is no terminal',
   },
   'users set-plan': {
     success: 'the plan is set',
@@ -83,10 +85,11 @@ export const exitCodes = {
     failure: 'there is no such user, or the database failed',
   },
   'users import': {
-    success: 'there was no fault',
-    failure: 'a user has a fault, or the file or the database failed; the summary counts the created users',
+    success: 'no user in the file has a fault',
+    failure:
+      'a user in the file has a fault, or the file or the database failed; the summary shows how many users were created',
     invalid:
-      'invalid command line or configuration, unknown format, a file that cannot be opened, or no `events` for `--events`',
+      'invalid command line or configuration, unknown format, a file that cannot be opened, or `--events` without the section `events` in the configuration',
   },
   'users export': {
     success: 'the data is printed',
@@ -112,10 +115,10 @@ export const exitCodes = {
   'users revoke-keys': {
     success: 'the API keys are revoked, or there were none',
     failure: 'there is no such user, or the database failed',
-    invalid: 'invalid command line or configuration, or the ID cannot be the ID of a key',
+    invalid: 'invalid command line or configuration, or the ID does not have the format of a key ID',
   },
   'users hashes': {
-    success: 'the numbers are printed',
+    success: 'the number of users per hash format is printed',
     failure: 'the users cannot be counted',
   },
   'plans list': {
@@ -123,8 +126,9 @@ export const exitCodes = {
     failure: 'the users cannot be counted',
   },
   'plans move': {
-    success: 'no user has the plan `from`',
-    failure: 'the move was not confirmed, there is no terminal for the question, or the database failed',
+    success: 'all users of the plan `from` were moved, or there were none',
+    failure:
+      'the move was not confirmed, the command must prompt and there is no terminal, or the database failed',
     invalid: 'invalid command line or configuration, or the plan `to` is not configured',
   },
   'providers test': {
@@ -151,7 +155,7 @@ export const exitCodes = {
   'keys retire': {
     success: 'the key is deleted',
     failure:
-      'the key is unknown, signs or is about to sign, its tokens may still be valid, or the database failed',
+      'the key is unknown, the gateway signs or will sign with it, its tokens may still be valid, or the database failed',
   },
   'keys reseal': {
     success: 'all values are encrypted with `auth.key_secret`',
@@ -160,8 +164,8 @@ export const exitCodes = {
 }
 
 /**
- * The introductions and notes of the commands in Markdown, by the name of the command. In cli-notes.md, each text
- * follows a comment with the name of its command.
+ * The notes on the commands in Markdown, by the name of the command. The key `introduction` has the start of the page.
+ * In cli-notes.md, each note follows a comment with its key.
  * @type {ReadonlyMap<string, string>}
  */
 export const notes = new Map(
@@ -191,14 +195,14 @@ export function cliPage(peage) {
   return [`${origin}\n${notes.get('introduction')}\n`, `## Commands\n\n${index}`, ...sections].join('\n')
 }
 
-/** @param {Command} peage @returns {Command[]} the commands without subcommands */
+/** @param {Command} peage @returns {Command[]} the commands at all levels that have no subcommands */
 export function leavesOf(peage) {
   return peage.commands
     .filter(isDocumented)
     .flatMap(command => (command.commands.length === 0 ? [command] : leavesOf(command)))
 }
 
-/** @param {Command} command @returns {string} for example `users list` */
+/** @param {Command} command @returns {string} the name without `peage`, for example `users list` */
 export function nameOf(command) {
   const { parent } = command
   return parent?.parent ? `${nameOf(parent)} ${command.name()}` : command.name()
@@ -256,7 +260,7 @@ function optionsOf(command) {
 }
 
 /**
- * If the description contains a default value, the value is moved out of the description.
+ * Returns the table cells for an argument or option. A default value at the end of the description gets its own cell.
  * @param {string} description @param {readonly string[] | undefined} choices @param {unknown} value
  * @returns {[meaning: string, values: string, value: string]}
  */
@@ -291,7 +295,7 @@ function prose(text) {
     .join('')
 }
 
-/** @param {string} text @returns {string} with a capital letter and a full stop */
+/** @param {string} text @returns {string} the text with a capital letter at the start and a full stop at the end */
 function sentence(text) {
   return prose(`${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`)
 }

@@ -4,12 +4,13 @@
  * @typedef {object} Room
  * @property {string} name
  * @property {string} duty
- * @property {readonly string[]} [forbids] patterns of files in lower rooms that the room must not import
+ * @property {readonly string[]} [forbids] patterns of files that the room must not import, although they are in lower
+ *   rooms
  */
 
 /**
- * The floors from top to bottom. A room may import only from rooms on lower floors, types included. Rooms on the same
- * floor do not import each other. A name that ends in `.ts` is a file directly in `src`.
+ * The floors from top to bottom. A room may import code and types only from rooms on lower floors. Rooms on the same
+ * floor must not import each other. A name that ends in `.ts` is a file directly in `src`.
  * @type {readonly (readonly Room[])[]}
  */
 export const floors = [
@@ -43,7 +44,7 @@ export const floors = [
     { name: 'upstream', duty: 'Targets, connections, retries, response relay, WebSockets.' },
     { name: 'accounts', duty: 'Registration, login, passwords, sessions, refresh tokens, mail codes.' },
     { name: 'providers', duty: 'Other identity providers: discovery, keys, ID tokens, the browser flow.' },
-    { name: 'webhooks', duty: 'Webhooks of users, alerts, deliveries, events for services.' },
+    { name: 'webhooks', duty: 'User webhooks, alerts, deliveries, and events for services.' },
     { name: 'usage', duty: 'Counts uses: the daily limit of plan `free`, and the quotas of plans.' },
     { name: 'openapi', duty: 'Creates the OpenAPI document.' },
   ],

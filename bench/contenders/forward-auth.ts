@@ -1,4 +1,5 @@
-// The gateway with `server.forward_auth`. Another proxy asks about each request, so the gateway forwards nothing.
+// The gateway with `server.forward_auth`. With this setting, another proxy asks the gateway whether a request is
+// allowed. The gateway forwards nothing. In the benchmark, the load generator sends the questions.
 import { allowsAs, givesRequestIds, refuses } from '../checks.ts'
 import { bearer, type Contender, coursePath, host } from '../contender.ts'
 import { kinds, ours, rowName } from '../row-names.ts'
@@ -29,12 +30,12 @@ export const forwardAuth: Contender = {
         question: about(bearer(premium.token)),
         status: 200,
         length: 0,
-        // The gateway does not keep a core busy, because the load generator needs more CPU time than the gateway.
+        // The load generator is slower than the gateway, so the gateway does not keep a core busy.
         fillsItsCore: false,
         checks: [
           givesRequestIds,
           allowsAs(premium),
-          refuses('no token gets 401', about({}), 401),
+          refuses('a request without a token gets 401', about({}), 401),
           refuses('an inactive user gets 401', about(bearer(inactive.token)), 401),
         ],
       },

@@ -17,15 +17,15 @@ interface Options {
   readonly workers?: number
   /** The host name of the upstream. */
   readonly host?: string
-  /** The section `plans`. Omitted: the built-in plans. */
+  /** The section `plans` as YAML. Without it, the gateway uses the built-in plans. */
   readonly plans?: string
-  /** Further routes, one per line. */
+  /** Additional routes as YAML, one per line. */
   readonly routes?: string
   /** YAML to add to the section `server`. */
   readonly server?: string
   /** YAML to add to the section `auth`. */
   readonly auth?: string
-  /** A command that runs the gateway, for example `unshare`. */
+  /** The command and arguments that start the program of the gateway, for example `unshare -m`. */
   readonly before?: readonly string[]
 }
 
@@ -41,9 +41,8 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // The rate limits for one client are raised, because all requests come from one address, over 48 connections. The
-  // connection pool is small, because a Postgres with default settings allows only 100 connections, and all contenders
-  // together use them.
+  // `connections_per_client` must be at least 48, because in most rows, one client uses all 48 connections. `pool` is
+  // small, because all contenders share one Postgres, which allows only 100 connections by default.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`}${server} }
@@ -73,8 +72,9 @@ ${routes}`,
 }
 
 /**
- * Returns the rows of one build in order.
- * @param build the name of the build, which each row name begins with
+ * Returns the contender for one build of the gateway.
+ * @param build the name of the build; each row name begins with this name
+ * @param start returns a running gateway for the rows that need no high daily limit
  * @param program the absolute path of the program of this build
  */
 export function gateway(build: string, start: Start, program: string = cli): Contender {
@@ -83,8 +83,8 @@ export function gateway(build: string, start: Start, program: string = cli): Con
     rows: [open, token, apiKey, plan, counted, oneClient, spent].map(kind => rowName(build, kind)),
     async start(stage) {
       const usual = await start(stage, { cli: program })
-      // The daily limit applies to all routes together. A gateway that admits every use therefore cannot also refuse
-      // uses, so the two kinds of rows need separate gateways.
+      // A gateway has only one daily limit. The rows with admitted uses need a high limit. The row with refused uses
+      // needs a low limit. So these rows need separate gateways.
       const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
       const rows = [
         ...rowsOf(usual),
@@ -97,7 +97,7 @@ export function gateway(build: string, start: Start, program: string = cli): Con
   }
 }
 
-/** The gateway with `auth.logout_ends_access`. With this setting, it checks the session of each request. */
+/** The gateway with `auth.logout_ends_access`. With this setting, the gateway checks the session of each request. */
 export const sessionsEndAccess: Contender = {
   rows: [rowName(ours, kinds.inSession)],
   async start(stage) {
@@ -106,7 +106,7 @@ export const sessionsEndAccess: Contender = {
   },
 }
 
-/** The gateway with two worker processes and their primary. */
+/** The gateway with two worker processes and one primary process. */
 export const twoWorkers: Contender = {
   rows: [rowName(ours, kinds.twoWorkers)],
   absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
@@ -148,7 +148,11 @@ function rowsOf(gateway: Gateway): Row[] {
       checks: [
         ...proxies,
         ...wantsToken('premium', premium.token),
-        refuses('another plan gets 403', { path: coursePath('premium'), headers: bearer(free.token) }, 403),
+        refuses(
+          'a user on another plan gets 403',
+          { path: coursePath('premium'), headers: bearer(free.token) },
+          403,
+        ),
         tellsWhoCalls('premium', bearer(premium.token), premium),
       ],
     },
@@ -183,13 +187,13 @@ function admitted(gateway: Gateway): Row {
 
 interface CountedRow {
   readonly name: string
-  /** The first segment of the paths of the counting route. */
+  /** The first path segment of the route that counts uses. */
   readonly folder: string
-  /** Returns the number of uses of the free user that the gateway has recorded. */
+  /** Returns how many uses the gateway has recorded for the user `free`. */
   readUses(): Promise<number>
 }
 
-/** Returns a row whose requests are counted and pass. */
+/** Returns a row whose requests are counted as uses and forwarded. */
 export function countedRow(
   { running, callers: { free, crowd } }: Gateway,
   { name, folder, readUses }: CountedRow,
@@ -199,8 +203,8 @@ export function countedRow(
     name,
     running,
     question: { path, headers: bearer(free.token) },
-    // Many users send the requests. If one user sent them all, the uses would wait for each other, because they update
-    // the same database row.
+    // The requests come from many users. With only one user, the uses would wait for each other, because each use would
+    // update the same database row.
     others: crowd.map(({ token }) => ({ path, headers: bearer(token) })),
     status: 200,
     // The gateway does not keep a core busy, because it waits for Redis and Postgres, which need CPU time too.
@@ -226,7 +230,7 @@ function refused(gateway: Gateway): Row {
   return refusedRow(gateway, { name: kinds.refused, folder: 'daily' })
 }
 
-/** Returns a row whose requests are refused, except the first request of the free user. */
+/** Returns a row whose requests are refused, because its first check uses up the limit of the user `free`. */
 export function refusedRow(
   { running, callers: { free } }: Gateway,
   { name, folder }: Pick<CountedRow, 'name' | 'folder'>,
@@ -237,7 +241,7 @@ export function refusedRow(
     running,
     question,
     status: 429,
-    // The gateway does not keep a core busy, because the load generator needs more CPU time than the gateway.
+    // The load generator is slower than the gateway, so the gateway does not keep a core busy.
     fillsItsCore: false,
     checks: [
       refuses('the first use passes', question, 200),

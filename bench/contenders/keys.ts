@@ -4,14 +4,15 @@ import { type Contender, coursePath, type Row } from '../contender.ts'
 import { kinds, ours, rowName } from '../row-names.ts'
 import { createKey } from './callers.ts'
 
-/** The routes for the keys with scopes. */
+/** Routes that require an API key to have a scope. */
 export const scopedRoutes = `  - { path: /scoped/*, upstream: service, scope: 'data:read' }
   - { path: /written/*, upstream: service, scope: 'data:write' }
 `
 
 export const keys: Contender = {
   rows: [rowName(ours, kinds.keyWithoutScopes), rowName(ours, kinds.keyWithScopes)],
-  // The rows use the gateway of the row `API key`, so that the costs of the keys are compared in one process.
+  // These rows use the same gateway process as the row `API key`. So a difference in cost comes from the keys, not from
+  // the process.
   async start({ gateway: { running, callers } }) {
     const { admin, pro } = callers
     const scopes = ['data:read', 'data:write']
@@ -43,7 +44,10 @@ export const keys: Contender = {
     const other = { path: coursePath('scoped'), headers: { 'x-api-key': writing.key } }
     return [
       row(kinds.keyWithoutScopes, 'guarded', open, {}),
-      { ...withScopes, checks: [...withScopes.checks, refuses('another scope gets 403', other, 403)] },
+      {
+        ...withScopes,
+        checks: [...withScopes.checks, refuses('a key with another scope gets 403', other, 403)],
+      },
     ]
   },
 }

@@ -1,4 +1,4 @@
-// The gateway with a target whose name has 32 addresses of the same service.
+// The gateway with a target whose host name resolves to 32 addresses. All 32 addresses lead to the same upstream.
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export const manyAddresses: Contender = {
   absence: () =>
     spawnSync('unshare', ['-m', 'true']).status === 0
       ? undefined
-      : 'a separate hosts file needs root (a mount namespace)',
+      : 'root is required to mount a separate hosts file',
   async start(stage) {
     const hosts = join(temporaryFolder().path, 'hosts')
     const addresses = Array.from({ length: 32 }, (_, index) => `127.0.32.${index + 1}`)

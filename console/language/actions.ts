@@ -12,7 +12,7 @@ export const actionNames: Readonly<Record<AuditedAction, Bilingual>> = {
   setPassword: { en: 'Set password', fr: 'Définition d’un mot de passe' },
   endSessions: { en: 'End all sessions', fr: 'Fin de toutes les sessions' },
   endUserSession: { en: 'End session', fr: 'Fin d’une session' },
-  revokeUserApiToken: { en: 'Revoke key api-token', fr: 'Révocation de la clé api-token' },
+  revokeUserApiToken: { en: 'Revoke the key "api-token"', fr: 'Révocation de la clé api-token' },
   revokeUserKey: { en: 'Revoke API key', fr: 'Révocation d’une clé d’API' },
   revokeUserKeys: { en: 'Revoke all API keys', fr: 'Révocation de toutes les clés d’API' },
   removeUserIdentity: { en: 'Remove identity', fr: 'Retrait d’une identité' },

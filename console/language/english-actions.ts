@@ -1,5 +1,5 @@
-// Contains the English texts of the actions. Each action has three texts: its label, its effect (`…Will`, shown before the
-// action), and its result (`…Did`, shown after the action).
+// Contains the English texts of the actions. Each action has three texts: its label, its effect (`…Will`, shown before
+// the action), and its result (`…Did`, shown after the action).
 export const englishActions = {
   changePlan: 'Change plan',
   changePlanWill: '{email} is on plan {value} from the next request on.',
@@ -17,7 +17,7 @@ export const englishActions = {
   unverifyWill: 'The email {email} is marked as not verified.',
   unverifyDid: 'The email is marked as not verified.',
   changeEmail: 'Change email',
-  changeEmailWill: 'The new email replaces {email} and is not verified. All sessions end.',
+  changeEmailWill: 'The new email replaces {email}. It is marked as not verified. All sessions end.',
   changeEmailDid: 'The email is {value}. All sessions have ended.',
   newEmail: 'New email',
   setPassword: 'Set password',
@@ -42,19 +42,19 @@ export const englishActions = {
   endSession: 'End session',
   endSessionWill: '{email} is signed out on this device: {value}.',
   endSessionDid: 'The session has ended.',
-  revokeApiToken: 'Revoke key api-token',
-  revokeApiTokenWill: 'The key api-token of {email} stops working immediately. This cannot be undone.',
-  revokeApiTokenDid: 'The key api-token is revoked.',
+  revokeApiToken: 'Revoke the key "api-token"',
+  revokeApiTokenWill: 'The API key "api-token" of {email} stops working immediately. This cannot be undone.',
+  revokeApiTokenDid: 'The API key "api-token" is revoked.',
   revokeKey: 'Revoke key',
-  revokeKeyWill: 'The API key {value} of {email} stops working immediately. This cannot be undone.',
-  revokeKeyDid: 'The API key {value} is revoked.',
+  revokeKeyWill: 'The API key "{value}" of {email} stops working immediately. This cannot be undone.',
+  revokeKeyDid: 'The API key "{value}" is revoked.',
   revokeKeys: 'Revoke all API keys',
   revokeKeysWill:
-    'All API keys of {email} stop working immediately, including the key api-token. This cannot be undone.',
+    'All API keys of {email} stop working immediately, including the key "api-token". This cannot be undone.',
   revokeKeysDid: 'All API keys are revoked.',
   removeIdentity: 'Remove identity',
   removeIdentityWill:
-    'The identity at {value} is removed from {email}. No session ends. A later sign-in with the same verified email may link it again. An account without a password may have no other way to sign in.',
+    'The identity at {value} is removed from {email}. Sessions do not end. If the user signs in there again with the same verified email, the identity may be linked again. If the account has no password, the user may then be unable to sign in.',
   removeIdentityDid: 'The identity at {value} is removed.',
   removeWebhook: 'Remove webhook',
   removeWebhookWill: '{email} gets no more alerts. Pending deliveries are dropped.',
@@ -67,7 +67,7 @@ export const englishActions = {
     'All data stored about {email} is saved as a file on this computer. The download is recorded in the audit log.',
   exportUserDid: 'The data is saved as {value}.',
   createUserWill:
-    'The email of the new user is not verified. Without a password, the user must use a password reset first.',
+    'The email of the new user is not verified. If you set no password, the user must request a password reset before the first sign-in.',
   createUserDid: '{value} is created.',
   retryDelivery: 'Try now',
   retryDeliveryWill: 'Delivery {value} is sent again now, to the user’s current webhook URL.',

@@ -5,19 +5,23 @@ import { basename, join, resolve } from 'node:path'
 import { execForm, type Stage } from './dockerfile.ts'
 import { enter, type Image, makeRoot } from './root.ts'
 
-/** The user that runs the build and owns its files, because the replay must not build as root. */
+/**
+ * The ID of the user who runs the build stages and owns their files. The replay must not build as root. Only the last
+ * stage, which builds nothing, runs as root.
+ */
 const builder = 65_533
 
 /**
- * Creates the same build context as `docker build .`. In .dockerignore, the first pattern is `*`, and all other
- * patterns are exceptions.
+ * Creates the same build context as `docker build .`.
+ * @throws Error unless the first pattern in .dockerignore is `*` and all other patterns are exceptions without
+ *   wildcards
  */
 export function makeContext(repository: string, work: string): string {
   const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
     .split('\n')
     .filter(line => !/^(#|$)/.test(line))
   if (all !== '*' || exceptions.some(line => !/^![^*]+$/.test(line)))
-    throw new Error('.dockerignore must be * and then exceptions without wildcards')
+    throw new Error('.dockerignore must contain the pattern *, followed only by exceptions without wildcards')
   const context = join(work, 'context')
   mkdirSync(context)
   for (const name of exceptions.map(line => line.slice(1))) {
@@ -29,10 +33,10 @@ export function makeContext(repository: string, work: string): string {
 interface Place {
   /** The folder of the build context. */
   readonly context: string
-  /** The previous stages by name. */
+  /** The images of the previous stages, by the name of the stage. */
   readonly stages: ReadonlyMap<string, Image>
   readonly work: string
-  /** The folder of the program `node`. */
+  /** The folder that contains the program `node`. */
   readonly node: string
 }
 
@@ -58,8 +62,8 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
       if (source === undefined) throw new Error(`Dockerfile:${line}: no stage ${flags.from}`)
       for (const path of sources)
         copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
-      // Docker copies files as root. In the build stages of the replay, the copied files must belong to the builder
-      // instead, because the builder writes to the folder.
+      // Docker copies files as root. In the replay, the user `builder` runs the build stages and writes to the folder.
+      // So this user must own the copied files.
       if (!isLast) giveTo(join(root, image.folder), builder)
     }
     if (name === 'RUN') {
@@ -76,7 +80,7 @@ export function build(stage: Stage, { context, stages, work, node }: Place): Ima
   return image
 }
 
-/** Copies as the instruction COPY does. It copies the content of a folder, but not the folder itself. */
+/** Copies a file or folder like the instruction COPY. If the source is a folder, only its content is copied. */
 function copy(source: string, target: string, sources: readonly string[], path: string): void {
   const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
   const into = isFolder

@@ -1,5 +1,6 @@
-// Runs the image under the conditions of a strict orchestrator: the root file system is read-only, the user ID is
-// arbitrary, and the process cannot gain rights. A writable volume exists only for the embedded database.
+// Runs the image under the conditions of a strict orchestrator: the root file system is read-only, and the process
+// cannot gain rights. The run with the embedded database has a writable volume. The run with Postgres and Redis has no
+// volume and an arbitrary user ID.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -11,7 +12,7 @@ import { entering, type Image } from './root.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A user ID that does not exist in the image. OpenShift and `runAsUser` use such IDs. */
+/** A user and a group that do not exist in the image. OpenShift, or `runAsUser` in Kubernetes, can select such IDs. */
 const stranger = '64123:64123'
 
 /**
@@ -73,15 +74,15 @@ function lookAround(image: Image, version: string): void {
 
 async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
   const ada = { email: 'ada@example.com', password: 'correct horse battery' }
-  const refused = await start({ ...image, volumes: [] }, behind, 'embedded, without its volume')
+  const refused = await start({ ...image, volumes: [] }, behind, 'embedded database without a volume')
   check(
-    'the gateway exits without a writable folder',
+    'the gateway exits if no folder is writable',
     refused.isReady === false && (await refused.ended)[0] !== 0,
   )
   check('the gateway prints the reason', refused.said().includes('cannot write to the data folder /data'))
 
   const operators = { ...behind, PEAGE_ADMIN_TOKEN: 'a-token-of-32-characters-01234567' }
-  const first = await start(image, operators, 'embedded')
+  const first = await start(image, operators, 'embedded database')
   try {
     check('the gateway becomes ready', first.isReady)
     check('the health check passes', statusOf(image, image.health, first.env) === 0)
@@ -94,7 +95,7 @@ async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
   } finally {
     await first.stop()
   }
-  const second = await start(image, behind, 'embedded, on the same volume')
+  const second = await start(image, behind, 'embedded database with the volume of the first run')
   try {
     check('the account exists after a restart', (await second.post('login', ada)).status === 200)
   } finally {
@@ -105,7 +106,7 @@ async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
 async function tryWithStores(image: Image, behind: Environment): Promise<void> {
   const services = await openServices()
   if (services === undefined)
-    return console.log('skipped: the run with Postgres and Redis, which are not available')
+    return console.log('skipped the run with Postgres and Redis, because they are not available')
   const stores = { DATABASE_URL: await services.createDatabase(), REDIS_URL: await services.createRedis() }
   const env = { ...behind, ...stores, PEAGE_KEY_SECRET: 'a-secret-of-32-characters-012345' }
   check('no folder is writable', statusOf(image, ['touch', '/data/x']) !== 0)
@@ -124,13 +125,13 @@ async function tryWithStores(image: Image, behind: Environment): Promise<void> {
     )
     check('the second use of the day is refused', (await use()).status === 429)
     const listed = [...image.entrypoint, 'users', 'list']
-    check('commands run next to the gateway', statusOf(image, listed, gateway.env) === 0)
+    check('commands can run while the gateway runs', statusOf(image, listed, gateway.env) === 0)
   } finally {
     await gateway.stop()
   }
 }
 
-/** Starts the program of the image and waits until it is ready or has ended. */
+/** Starts the gateway in the image. Waits until the gateway is ready or has ended, but only for about 30 s. */
 async function start(image: Image, settings: Environment, title: string) {
   const [port, adminPort] = [await freePort(), await freePort()]
   const admin = `http://127.0.0.1:${adminPort}`

@@ -1,7 +1,7 @@
 // Tests the npm package: packs it, installs it in an empty folder, and runs its commands there.
 //
-// When npm installs a tarball, it ignores the shrinkwrap of the package and installs the newest dependencies that
-// match. Therefore this test also fails if a new version of a dependency does not work.
+// When npm installs a tarball, it ignores the shrinkwrap of the package. It installs the newest versions that the
+// ranges in package.json allow. So this test also fails if a new version of a dependency does not work.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { tooNew } from './pinned.mjs'
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'peage-package-'))
 const folder = join(work, 'empty')
-// The package must not use the Postgres and Redis of this machine.
+// The package must not use the Postgres and Redis of this machine, so their variables are removed.
 const { DATABASE_URL: _, REDIS_URL: __, ...env } = process.env
 process.exitCode = 1
 try {
@@ -24,7 +24,7 @@ try {
   const own = read(join(folder, 'node_modules/peage/package.json'))
   const installed = read(join(folder, 'node_modules/.package-lock.json'))
   check(
-    'every dependency supports the lowest Node',
+    'every dependency supports the lowest Node versions that Péage supports',
     [],
     tooNew({ packages: { '': own, ...installed.packages } }),
   )
@@ -36,7 +36,10 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Packs a copy of the repository. Packing also runs a build, and the build output of the repository may be in use. */
+/**
+ * Packs a copy of the repository. Packing runs a build. In the repository itself, the build would replace files that
+ * may be in use.
+ */
 function pack() {
   const copy = join(work, 'copy')
   const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: repository })

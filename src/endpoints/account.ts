@@ -36,7 +36,8 @@ export const accountOperations = {
               description: '`true` if the email is verified.',
             }),
             has_password: Type.Boolean({
-              description: '`false` if the user can only sign in with another identity provider.',
+              description:
+                '`false` if the account has no password, so that the user must sign in with another identity provider.',
             }),
             plan: terms.plan,
             created_at: terms.instant('The creation time of the account.'),
@@ -95,8 +96,8 @@ interface Dependencies {
 }
 
 /**
- * Each endpoint throws StorageError if the store fails. It throws Refusal `user_not_found` if the user was deleted
- * after the guards ran.
+ * Each endpoint throws StorageError if the store fails. Each endpoint throws Refusal `user_not_found` if the user was
+ * deleted after the guards ran.
  */
 export function createOwnAccountEndpoints({
   users,
@@ -109,7 +110,7 @@ export function createOwnAccountEndpoints({
 }: Dependencies): GuardedEndpoint[] {
   return [
     signedIn(accountOperations.show, async ({ user: { id } }) => {
-      // The guard's record comes from a cache and may lack recent uses, so the record is read again.
+      // The record from the guards comes from a cache and may lack recent uses, so it is read again from the store.
       const user = await users.findById(id)
       if (user === undefined) throw new Refusal('user_not_found')
       const { email, plan, created_at, last_usage_date, daily_usage } = user

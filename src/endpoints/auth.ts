@@ -1,4 +1,4 @@
-// The four endpoints of registration, login, refresh and logout, with their rate limits.
+// The endpoints for registration, login, token refresh and logout, with their rate limits.
 import type { Accounts } from '../accounts/accounts.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
@@ -31,7 +31,8 @@ export const tokenPair = record(
 )
 
 /**
- * The refusals of endpoints that need no authentication. Even these endpoints refuse a request with two credentials.
+ * The refusals of endpoints that need no authentication. Even these endpoints refuse a request with two `Authorization`
+ * headers or two `X-API-Key` headers.
  */
 export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
 /** The refusals of endpoints that accept a code from a mail. These endpoints count a wrong code as a failed login. */
@@ -102,7 +103,7 @@ export const authOperations = {
     body: openRecord({ refresh_token: Type.Optional(text('A refresh token of the session.')) }),
     responses: {
       200: {
-        description: 'The session has ended. The response is the same if there was no such session.',
+        description: 'The session has ended. The response is the same if the session did not exist.',
         body: message,
       },
     },
@@ -115,7 +116,7 @@ interface Dependencies {
   sessions: Pick<Sessions, 'refresh' | 'logout'>
   limiters: Pick<RateLimiters, 'register' | 'refresh'>
   attemptGuess: AttemptGuess
-  /** Sends the verification mail if that is configured. Never fails, because the account already exists. */
+  /** Sends the verification mail, if configured. Errors are logged and not thrown, because the account now exists. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
 

@@ -22,7 +22,9 @@ import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
 const codeOrToken = {
   code: Type.Optional(text('The 8 digits from the mail.')),
-  token: Type.Optional(text('The token from the link in the mail. With a token, no other member is needed.')),
+  token: Type.Optional(
+    text('The token from the link in the mail. With a token, the body needs no other member.'),
+  ),
 }
 
 export const emailOperations = {
@@ -94,7 +96,7 @@ export const emailOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  /** Undefined if the gateway cannot send mails. It then refuses every code as invalid. */
+  /** Undefined if the gateway cannot send mails. Every code is then refused as invalid. */
   codes: Pick<AccountCodes, 'verification' | 'emailChange'> | undefined
   ownAccount: Pick<OwnAccount, 'checkPassword'>
   redeemSubmitted: RedeemSubmitted
@@ -139,8 +141,8 @@ function confirmEndpoint({ codes, redeemSubmitted, requireLiveCredential }: Depe
     body: { message: messages.emailChanged, email },
     userId,
   })
-  // A token proves that the sender has read the mail. So if there is a token, the other credentials of the request are
-  // not read.
+  // A token proves that the client has read the mail. So if the body contains a token, the access token of the request
+  // is not checked.
   return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
     const token = tokenOf(request.body)
     if (token !== '') {

@@ -9,11 +9,13 @@ const path = `${authPrefix}/providers`
 const params = record({ id: text('The name of the provider.') })
 
 const proof = {
-  password: Type.Optional(text('The password of the account, after `account_exists`.')),
+  password: Type.Optional(
+    text('The password of the existing account. Send it only after the error `account_exists`.'),
+  ),
   reset: Type.Optional(
     Type.Boolean({
       description:
-        'After `account_exists`: `true` removes the password, sessions, keys, webhook and other identities of the account, and signs in.',
+        'Set this to `true` after the error `account_exists` to sign in and remove the password, sessions, keys, webhook and other identities of the account.',
     }),
   ),
 }
@@ -64,17 +66,17 @@ export const externalOperations = {
     metricLabel: 'external_start',
     id: 'startExternalSignIn',
     summary: 'Sends a browser to an identity provider',
-    description: 'A browser opens this address. It is off if `auth.return_urls` is empty.',
+    description: 'A browser opens this address. The endpoint is off if `auth.return_urls` is empty.',
     caller: 'anybody',
     params,
     query: record({
       return_url: text('The page that the browser returns to, exactly as in `auth.return_urls`.'),
-      state: text('A text of 1 to 512 characters, which the page gets back.'),
+      state: text('A text of 1 to 512 characters. The gateway sends it back to the page.'),
       code_challenge: text('The S256 challenge of the page’s `code_verifier` (RFC 7636).'),
     }),
     responses: {
       303: {
-        description: 'The provider, or the page with `error` and `state`.',
+        description: 'A redirect to the provider, or to the page with `error` and `state`.',
         headers: { location: 'The next address.', 'set-cookie': 'The cookie of the attempt.' },
       },
     },
@@ -92,12 +94,12 @@ export const externalOperations = {
     metricLabel: 'external_callback',
     id: 'finishExternalSignIn',
     summary: 'Receives a browser from an identity provider',
-    description: 'The redirect URI at the provider.',
+    description: 'Register this address at the provider as the redirect URI.',
     caller: 'anybody',
     params,
     responses: {
       303: {
-        description: 'The page, with `code` and `state`, or with `error` and `state`.',
+        description: 'A redirect to the page, with `code` and `state`, or with `error` and `state`.',
         headers: {
           location: 'The next address.',
           'set-cookie': 'Deletes the cookie of the attempt.',
@@ -113,7 +115,7 @@ export const externalOperations = {
     id: 'exchangeSignInCode',
     summary: 'Exchanges the code of a sign-in in a browser for tokens',
     description:
-      'The code works once, within 60 s. After `account_exists`, it works for 10 minutes with `password` or `reset`.',
+      'The code works once, within 60 s. After the error `account_exists`, the same code works for 10 minutes in total, together with `password` or `reset`.',
     caller: 'anybody',
     body: openRecord({
       code: text('The `code` that the page received.'),
@@ -136,7 +138,7 @@ export const externalOperations = {
       id_token: text('The ID token.'),
       nonce: Type.Optional(
         text(
-          'The text of which the ID token contains the SHA-256, in lower-case hex or base64url. Required if the ID token has a `nonce`.',
+          'A text. Its SHA-256, in lower-case hex or base64url, must be the `nonce` of the ID token. Required if the ID token has a `nonce`.',
         ),
       ),
       ...proof,

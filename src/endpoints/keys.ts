@@ -1,4 +1,4 @@
-// The endpoints of a user's API keys. They need an access token, so no key can create, list or revoke keys.
+// The endpoints of a user's API keys. They require an access token, so an API key cannot create, list or revoke keys.
 import type { Clock } from '../clock.ts'
 import type { Plans } from '../config/plans.ts'
 import type { RouteConfig } from '../config/sections/schema.ts'
@@ -53,7 +53,7 @@ export const keyOperations = {
       ),
       scopes: Type.Optional(
         Type.Array(terms.scope, {
-          description: 'The scopes to limit the key to, each once. Omitted: no limit.',
+          description: 'The scopes that the key is limited to, without duplicates. Omitted: no limit.',
           minItems: 1,
           maxItems: 50,
         }),
@@ -61,7 +61,8 @@ export const keyOperations = {
       expires_in_days: Type.Optional(
         terms.nullable(
           Type.Integer({
-            description: 'The days until the key expires. Omitted or `null`: it does not expire.',
+            description:
+              'The number of days until the key expires. Omitted or `null`: the key does not expire.',
             minimum: 1,
             maximum: 366,
           }),
@@ -123,7 +124,7 @@ interface Dependencies {
   clock: Clock
   requireLiveCredential: RequireLiveCredential
   signedIn: SignedInEndpoint
-  /** Resolves when this process has seen the change of a key. From then on, a revoked key is invalid. */
+  /** Resolves when all processes of this gateway have seen the change. From then on, they refuse a revoked key. */
   changesVisible(): Promise<void>
 }
 
@@ -188,7 +189,7 @@ export function createKeyEndpoints(dependencies: Dependencies): GuardedEndpoint[
   ]
 }
 
-/** Counts a new key of either kind. @throws Refusal `rate_limited` */
+/** Counts the creation of an API key or an API token. @throws Refusal `rate_limited` if the user creates too many */
 export async function consumeKeyLimit(limiter: RateLimiter, userId: number): Promise<void> {
   const taken = await limiter.consume(String(userId))
   if (!taken.allowed) throw rateLimited(limitNames.keys, taken)
@@ -209,7 +210,7 @@ function readName(given: unknown): string {
   return name
 }
 
-/** @returns null for no limit @throws Refusal `scope_invalid` */
+/** @returns null if the key is not limited to scopes @throws Refusal `scope_invalid` */
 function readScopes(given: unknown, available: readonly string[]): readonly string[] | null {
   if (given === undefined) return null
   const isValid =
@@ -222,7 +223,7 @@ function readScopes(given: unknown, available: readonly string[]): readonly stri
   return given
 }
 
-/** @returns null for a key that does not expire @throws Refusal `expiry_invalid` */
+/** @returns null if the key does not expire @throws Refusal `expiry_invalid` */
 function readDays(given: unknown): number | null {
   if (given === undefined || given === null) return null
   if (!Number.isInteger(given) || (given as number) < 1 || (given as number) > 366)

@@ -15,7 +15,7 @@ const session = record(
     id: text('The session ID, a UUID.'),
     created_at: instant('The time of the login.'),
     last_used_at: instant('The time of the last token refresh, or of the login if there was no refresh.'),
-    expires_at: instant('The expiry time of the session, unless its tokens are refreshed.'),
+    expires_at: instant('The time when the session expires if its tokens are not refreshed.'),
     user_agent: nullable(text('The `User-Agent` of the login, cut to 200 characters.')),
     current: Type.Boolean({ description: '`true` if the sent access token belongs to this session.' }),
   },

@@ -1,4 +1,4 @@
-// The endpoint that shows what the user's plan allows, and the uses of its quotas.
+// The endpoint that shows the limits of the user's plan, and how much of each quota the user has used.
 import type { Plans } from '../config/plans.ts'
 import type { PlanConfig } from '../config/sections/schema.ts'
 import type { Operation } from '../openapi/operation.ts'
@@ -17,7 +17,7 @@ export const usageOperations = {
     caller: 'user',
     responses: {
       200: {
-        description: 'The limits of the plan, and the uses of the current periods.',
+        description: 'The limits of the plan, and the uses that are counted in the current periods.',
         body: terms.record({
           plan: terms.plan,
           rate_limit: terms.planRate,
@@ -52,7 +52,7 @@ export function createUsageEndpoints({ plans, quotaRecords }: Dependencies): Gua
   ]
 }
 
-/** Returns the rate limit of a plan as operators and users see it; null if the plan has none. */
+/** Returns the rate limit of a plan in the form of the API responses; null if the plan has no rate limit. */
 export function shownRate({ rate_limit }: PlanConfig): { requests: number; window_seconds: number } | null {
   if (!rate_limit) return null
   return { requests: rate_limit.limit, window_seconds: Math.ceil(rate_limit.windowMs / 1000) }

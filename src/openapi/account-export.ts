@@ -8,7 +8,7 @@ const session = record({
   id: text('The session ID, a UUID.'),
   created_at: instant('The time of the login.'),
   last_used_at: instant('The time of the last token refresh, or of the login if there was no refresh.'),
-  expires_at: instant('The expiry time of the session, unless its tokens are refreshed.'),
+  expires_at: instant('The time at which the session expires if its tokens are not refreshed.'),
   user_agent: nullable(text('The `User-Agent` of the login, cut to 200 characters.')),
 })
 
@@ -33,7 +33,7 @@ const mail = record({
   ),
 })
 
-/** The export does not depend on the configuration, so it has no names of providers. */
+/** The names of providers depend on the configuration, so the export does not contain them. */
 const { provider: _, ...ofStoredIdentity } = terms.identity
 
 export const accountExport = record(
@@ -55,7 +55,7 @@ export const accountExport = record(
     ),
     api_keys: Type.Array(terms.keyRecord, { description: 'The API keys, live and revoked, at most 100.' }),
     identities: Type.Array(record({ ...terms.issuerAndSub, ...ofStoredIdentity }), {
-      description: 'The identities at other providers, oldest first.',
+      description: 'The user’s identities at identity providers, oldest first.',
     }),
     webhook: nullable(
       record({

@@ -43,7 +43,7 @@ const introduction = [
   'On the client listener, a body that is not a JSON object counts as `{}`, and unknown members are ignored.',
   'On the admin listener, these bodies and unknown members are refused.',
   '`x-roles` lists the roles of `admin.tokens` that may call an operation.',
-  '`x-fields-of-roles` lists, for some roles, the only body members that they may send.',
+  'If a role may send only some of the body members, `x-fields-of-roles` lists these members.',
 ].join(' ')
 
 const servers = {
@@ -190,8 +190,8 @@ function responseOf(
 
 /**
  * @param status the status of the refusals; `undefined` for the refusals that any request may get
- * @param mayNameField whether the refusal `request_invalid` may name a body member or a parameter. In the admin API,
- *   responses to GET do not.
+ * @param mayNameField whether the refusal `request_invalid` may name a body member or a parameter; false for GET
+ *   operations of the admin API
  */
 function refusalResponse(
   status: number | undefined,
@@ -220,7 +220,7 @@ function refusalResponse(
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {
         'X-Peage-Error': { required: true, schema: { type: 'string', enum: [...codes] } },
-        // A request that is not valid HTTP has no id.
+        // The refusals without a status may also respond to a request that is not valid HTTP. Such a request has no ID.
         ...(status === undefined ? {} : { 'X-Request-Id': header('requestId') }),
         ...(status === 429 || status === 503 ? { 'Retry-After': header('retryAfter') } : {}),
         ...(status === 429
@@ -255,13 +255,16 @@ const detailed: Partial<Record<RefusalCode, Schema>> = {
       error: oneOf([catalog.key_limit_reached.fr, catalog.key_limit_reached.en]),
       limit: count('The maximum number of keys of the user’s plan.'),
     },
-    { title: 'KeyLimitReached', description: 'The user has as many API keys as the plan allows.' },
+    { title: 'KeyLimitReached', description: 'The user already has the maximum number of API keys.' },
   ),
 }
 
 type Components = ReturnType<typeof createComponents>
 
-/** Collects titled schemas and refusals, which the document defines once and references with `$ref`. */
+/**
+ * Collects the schemas with a title, and the refusals. The document defines each of them once and references it with
+ * `$ref`.
+ */
 function createComponents() {
   const schemas: Record<string, Json> = {}
   const responses: Record<string, Json> = {}

@@ -1,4 +1,4 @@
-// Builds schemas for descriptions, and defines the schemas that several descriptions share.
+// Builds the schemas of the OpenAPI document, and defines the schemas that several operations share.
 import { PLAN_PATTERN, SCOPE_PATTERN } from '../config/sections/builders.ts'
 import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 
@@ -79,7 +79,7 @@ export const apiKey = {
   last_used_at: nullable(instant('The approximate time of the last use. `null` if the key was never used.')),
 }
 
-/** An API key, as operators and exports show it. */
+/** An API key, as the admin API and exports contain it. */
 export const keyRecord = record(
   {
     ...apiKey,
@@ -90,13 +90,15 @@ export const keyRecord = record(
 
 /** The members of an identity, as its owner sees it. */
 export const identity = {
-  provider: text('The name of the configured provider. Without such a provider, the issuer.'),
-  email: nullable(text('The email at the provider, when the identity was stored.')),
+  provider: text(
+    'The name of the provider in the configuration. If the provider is not configured, the issuer.',
+  ),
+  email: nullable(text('The email that the provider reported when the identity was stored.')),
   created_at: instant('The time at which the identity was stored.'),
   last_used_at: nullable(instant('The time of the last sign-in. `null` if there was none.')),
 }
 
-/** The members by which a provider identifies a person. Only operators and exports show them. */
+/** The members that identify a person at a provider. Only the admin API and exports contain them. */
 export const issuerAndSub = {
   issuer: text('The issuer of the provider.'),
   sub: text('The ID of the user at the provider.'),
@@ -116,7 +118,7 @@ export const planRate = nullable(
   ),
 )
 
-/** The uses of all quotas of a user's plan. */
+/** The limit and the uses of each quota of a user's plan. */
 export const quotaUsage = Type.Array(
   record(
     {
@@ -132,7 +134,7 @@ export const quotaUsage = Type.Array(
     {
       title: 'QuotaUsage',
       description:
-        'A quota of the plan. Without a limit, every other member is `null`. With limit 0, `period` and `resets_at` are `null`.',
+        'A quota of the plan. If the quota has no limit, all members except `name` are `null`. If the limit is 0, `period` and `resets_at` are `null`.',
     },
   ),
   { description: 'The quotas of the user’s plan. Empty if the plan is not configured.' },

@@ -1,5 +1,5 @@
 // The authorization code flow with an identity provider. openid-client builds the requests and reads the responses.
-// This module is loaded with the first browser, so a gateway without browsers never loads the library.
+// This module is loaded at the first sign-in in a browser. Without such sign-ins, openid-client is never loaded.
 import { createHash } from 'node:crypto'
 import {
   AuthorizationResponseError,
@@ -30,21 +30,25 @@ export interface SignInAttempt {
   readonly redirectUri: string
   readonly state: string
   readonly nonce: string
-  /** The code verifier between the gateway and the provider (RFC 7636). */
+  /** The PKCE code verifier (RFC 7636) that the gateway sends to the provider. */
   readonly codeVerifier: string
 }
 
 export interface CodeFlow {
   authorizationUrl(attempt: SignInAttempt): URL
   /**
-   * Exchanges the code of a callback. The ID token must still be verified, because openid-client checks no signature.
+   * Exchanges the code of a callback for tokens. openid-client does not check the signature of the ID token, so the
+   * caller must verify the ID token.
    * @throws ProviderFailure
    */
   redeem(
     parameters: URLSearchParams,
     attempt: SignInAttempt,
   ): Promise<{ readonly idToken: string; readonly accessToken: string }>
-  /** Returns the claims of the UserInfo response. Without this endpoint, there are none. @throws ProviderFailure */
+  /**
+   * Returns the claims of the UserInfo response. Returns no claims if the provider has no UserInfo endpoint.
+   * @throws ProviderFailure
+   */
   userInfo(accessToken: string, sub: string): Promise<Readonly<Record<string, unknown>>>
 }
 
@@ -76,7 +80,7 @@ export function createCodeFlow(context: Context): CodeFlow {
           expectedNonce: nonce,
           pkceCodeVerifier: codeVerifier,
         })
-        // `expectedNonce` makes an ID token mandatory.
+        // With `expectedNonce`, openid-client requires an ID token, so `id_token` is always set.
         return { idToken: tokens.id_token as string, accessToken: tokens.access_token }
       }),
     async userInfo(accessToken, sub) {
@@ -89,7 +93,7 @@ export function createCodeFlow(context: Context): CodeFlow {
   }
 }
 
-/** Runs one request of openid-client to the endpoint, and converts its errors. */
+/** Runs one request of openid-client to the endpoint. Converts errors to `ProviderFailure`. */
 async function exchange<T>(
   context: Context,
   endpoint: string,
@@ -123,7 +127,7 @@ async function exchange<T>(
 function failureOf(error: unknown, endpoint: string, status: number | undefined): ProviderFailure {
   if (error instanceof AuthorizationResponseError) {
     const reason = error.error === 'access_denied' ? 'access_denied' : 'provider_error'
-    return new ProviderFailure(reason, 'callback', [`the provider answers ${nameOf(error.error)}`])
+    return new ProviderFailure(reason, 'callback', [`the provider responded with ${nameOf(error.error)}`])
   }
   if (status === undefined) return new ProviderFailure('provider_error', 'callback', [problemOf(error)])
   if (status === 200)
@@ -132,12 +136,15 @@ function failureOf(error: unknown, endpoint: string, status: number | undefined)
   return new ProviderFailure('provider_error', describeUrl(endpoint), [`status ${status}`, ...code])
 }
 
-/** Only the names of errors are logged. Any other text may contain an email, and the browser can change it. */
+/**
+ * Only a text that looks like an error code is logged. Any other text may contain an email or may be forged by the
+ * browser.
+ */
 function nameOf(error: string): string {
   return /^\w{1,64}$/.test(error) ? `"${error}"` : 'an unknown error'
 }
 
-/** Only messages that are known to contain nothing of the response are returned. */
+/** Returns only messages that are known to contain no text of the response. */
 function problemOf(error: unknown): string {
   if (!(error instanceof ClientError)) return 'the response is malformed'
   const { cause } = error
@@ -145,8 +152,8 @@ function problemOf(error: unknown): string {
 }
 
 /**
- * Configures openid-client. Its own discovery is not used, because it makes exceptions for Microsoft: it accepts other
- * tenants, and other issuers.
+ * Configures openid-client. The discovery of openid-client is not used, because it makes exceptions for Microsoft.
+ * There, it also accepts tenants and issuers that are not configured.
  */
 function createConfiguration({ config, discovery }: Context): Configuration {
   const server = {
@@ -159,7 +166,7 @@ function createConfiguration({ config, discovery }: Context): Configuration {
   }
   const client = { [clockTolerance]: toleranceSeconds }
   const configuration = new Configuration(server, config.client_id, client, authentication(config, discovery))
-  // The limited fetch has a time limit for the whole response.
+  // Disables the timeout of openid-client, because `fetch` already limits the time for the whole response.
   configuration.timeout = 0
   if (isLoopbackHttp(config.issuer)) allowInsecureRequests(configuration)
   return configuration

@@ -21,18 +21,21 @@ export interface CheckedIdToken {
   readonly idToken: UsableIdToken
 }
 
-/** Whether the token's claim `nonce` is the right one. */
+/** Returns whether `nonce`, a claim of the ID token, has the expected value. */
 export type NonceCheck = (nonce: unknown) => boolean
 
-/** The tolerance for the clock of the provider, in seconds. */
+/** The maximum difference between the clocks of the provider and the gateway, in seconds. */
 export const toleranceSeconds = 5
 const maxAgeSeconds = 10 * 60
-/** How long the clocks of two replicas may differ, in seconds. A replay must not succeed at the replica behind. */
+/**
+ * The maximum difference between the clocks of two replicas, in seconds. A used token is recorded for this much longer.
+ * So a replica whose clock is slow also refuses a second use.
+ */
 const replicaSeconds = 60
 
 /**
- * Returns the check for a token that an app sends. The app gives the provider the SHA-256 of its nonce, in hex or
- * base64url.
+ * Returns the nonce check for an ID token that an app sends. The app gives its nonce to the gateway, and only the
+ * SHA-256 of the nonce (in hex or base64url) to the provider. So the ID token contains the SHA-256.
  * @param nonce the nonce that the app sends to the gateway; undefined if there is none
  */
 export function nonceCheckForApp(nonce: string | undefined): NonceCheck {
@@ -58,7 +61,7 @@ export async function checkIdToken(
     currentDate: new Date(clock.now()),
   }
   const { payload, protectedHeader } = await jwtVerify(idToken, find, options).catch(error => {
-    // Only the messages of jose are known to contain nothing of the token.
+    // Only the messages of jose are known to contain no part of the token.
     throw invalid(error instanceof errors.JOSEError ? error.message : 'the key or the token is malformed')
   })
   const problem = problemOf(payload, protectedHeader, config) ?? problemOfNonce(payload, isNonce)
@@ -84,7 +87,10 @@ function invalid(problem: string): ProviderFailure {
   return new ProviderFailure('id_token_invalid', 'ID token', [problem])
 }
 
-/** The claims of access tokens (RFC 9068, Microsoft, Okta) and logout tokens, which may have the same keys and audience. */
+/**
+ * The claims of access tokens (RFC 9068, Microsoft, Okta) and of logout tokens. These tokens may have the same signing
+ * keys and audience as ID tokens, so these claims distinguish them.
+ */
 const foreignClaims = ['scp', 'scope', 'events']
 
 const maxSubLength = 255
@@ -97,8 +103,8 @@ function problemOf(
   const clients: readonly unknown[] = [client_id, ...audiences]
   const audience: readonly unknown[] = [aud ?? []].flat()
   if (audience.length === 0 || !audience.every(client => clients.includes(client)))
-    return 'aud contains another client'
-  if (azp !== undefined && !clients.includes(azp)) return 'azp is another client'
+    return 'aud is missing or contains a client that is not configured'
+  if (azp !== undefined && !clients.includes(azp)) return 'azp is a client that is not configured'
   if (header.typ !== undefined && header.typ !== 'JWT') return 'the header has a typ other than JWT'
   if (typ !== undefined && typ !== 'ID') return 'the claim typ is not ID'
   const foreign = foreignClaims.find(name => name in claims)
@@ -106,12 +112,15 @@ function problemOf(
   return isStorableSub(sub) ? undefined : 'sub is not a text of 1 to 255 characters'
 }
 
-/** Whether Postgres can store the subject. Two different subjects must not become one. */
+/**
+ * Returns whether Postgres can store the subject unchanged. If a changed subject were stored, it could equal the
+ * subject of another user.
+ */
 function isStorableSub(sub: unknown): boolean {
   if (typeof sub !== 'string' || sub === '' || sub.length > maxSubLength) return false
   return sub.isWellFormed() && !/\p{Cc}/u.test(sub)
 }
 
 function problemOfNonce({ nonce }: JWTPayload, isNonce: NonceCheck): string | undefined {
-  return isNonce(nonce) ? undefined : 'nonce is not the right one'
+  return isNonce(nonce) ? undefined : 'nonce does not have the expected value'
 }

@@ -28,7 +28,8 @@ export interface RequestSnapshot {
   readonly forward: ForwardRequest
   readonly answerQuestion: AnswerQuestion
   /**
-   * Resolves when access tokens of ended sessions are refused. Resolves immediately without `auth.logout_ends_access`.
+   * Resolves when the access tokens of all sessions that have already ended are refused. Without
+   * `auth.logout_ends_access`, resolves immediately.
    */
   accessEnded(): Promise<void>
   /** `server.language`. */
@@ -51,7 +52,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly head: RequestHead
   readonly routing: RoutingDecision
-  /** The snapshot with which the request was parsed. The request keeps it to its end. */
+  /** The snapshot with which the request was parsed. The request keeps this snapshot until its end. */
   readonly snapshot: RequestSnapshot
   /** The request ID, as in logs and in `X-Request-Id`. */
   readonly requestId: string
@@ -59,16 +60,16 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly startedAt: number
   /** Undefined if tracing is off. */
   readonly trace: RequestTrace | undefined
-  /** Undefined for a request of a client. */
+  /** The question of a proxy (forward auth); undefined for a request of a client. */
   readonly question: Question | undefined
-  /** The request target, as the client sent it. For a question, the target of the asked request. */
+  /** The request target, as the client sent it. For a question, the target of the request that the proxy asks about. */
   readonly url: string
   identity: Identity = anonymous
   /** CORS and rate-limit headers, added to the response of the upstream or the gateway. */
   headers: Readonly<Record<string, string>> | undefined
   /**
-   * `forwarded`, `answered`, the error code, or the error with which a browser returns to a page. Undefined if the
-   * client disconnected before a decision.
+   * `forwarded`, `answered`, the error code of a refusal, or the error that a browser receives after a failed sign-in.
+   * Undefined if the client disconnected before a decision.
    */
   decision: string | undefined = undefined
   reason: string | undefined = undefined
@@ -76,7 +77,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
 
   /**
    * The target of the last attempt as `scheme://host:port`, and the duration of this attempt in milliseconds. The
-   * duration ends with the response head. If there is no response head, it ends with the attempt.
+   * duration ends when the response head arrives. Without a response head, it ends when the attempt ends.
    */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
@@ -85,8 +86,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** The user whom a local endpoint has just registered, signed in or signed out. */
   userId: number | undefined = undefined
   /**
-   * The bytes that were written to the connection before this response and for this response. They are counted only if
-   * requests are logged.
+   * The number of bytes written to the connection before this response, and the number written for this response. Bytes
+   * are counted only if requests are logged.
    */
   bytesBefore = 0
   bytesSent = 0
@@ -128,19 +129,23 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   reserveConnection(): Reservation | undefined | Promise<Reservation> {
     const { routing } = this
     if (routing.kind === 'question') return undefined
-    if (routing.kind !== 'route') throw new Error('only a request to a route needs a connection')
+    if (routing.kind !== 'route')
+      throw new Error('a connection can be reserved only for a request to a route')
     const client = clientKeyOf(this.identity, this.head.client)
     return reserveConnection({ upstream: routing.route.upstream, client, waiting: this })
   }
 
-  /** @param thrown a Refusal, or ClientDisconnected, which sends nothing; any other error becomes a 500 */
+  /**
+   * @param thrown a Refusal; a ClientDisconnected, for which nothing is sent; or any other error, for which a 500 is
+   *   sent
+   */
   refuse(thrown: unknown): void {
     const statusOf = this.question?.isForNginx ? statusForNginx : undefined
     const note: OnRefusal = (_, refusal) => this.noteRefusal(refusal)
     sendRefusal(this.response, thrown, note, this.snapshot.language, statusOf)
   }
 
-  /** Call this before a refusal is sent. @returns the gateway's headers for its response */
+  /** Call this before a refusal is sent. @returns the headers that the gateway adds to the refusal */
   noteRefusal(refusal: Refusal): string[] {
     this.decision = refusal.code
     this.reason = refusal.reason
@@ -163,7 +168,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.outcome = outcome
   }
 
-  /** Returns the headers of every response that the gateway itself sends, alternating names and values. */
+  /** Returns the headers that the gateway adds to each of its own responses, as alternating names and values. */
   gatewayHeaders(): string[] {
     const all = ['x-request-id', this.requestId]
     for (const name in this.headers) all.push(name, this.headers[name] as string)
@@ -171,7 +176,9 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   }
 }
 
-/** nginx passes only these refusals of an auth request on. It turns every other status into 500. */
+/**
+ * In the response to an auth request, nginx accepts only these error statuses. It turns every other error into a 500.
+ */
 function statusForNginx(status: number): number {
   return status === 401 ? 401 : 403
 }

@@ -19,14 +19,14 @@ import type { RequestContext } from './request-context.ts'
 
 const served = Symbol('served')
 
-/** Fastify passes its handlers nothing but the request, so the result of the gate is attached to the request. */
+/** Fastify passes only the request to its handlers. So the result of the gate is attached to the request. */
 type ServedRequest = IncomingMessage & {
   [served]?: { readonly context: RequestContext; readonly endpoint: LocalEndpoint }
 }
 
 function servedBy(request: ServedRequest) {
   const found = request[served]
-  if (found === undefined) throw new Error('the request did not pass the gate')
+  if (found === undefined) throw new Error('the request reached Fastify without a routing decision')
   return found
 }
 
@@ -48,8 +48,8 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
 export const servedPath = '/'
 
 export function registerEndpoints(app: FastifyInstance): void {
-  // The methods are declared without a body, because Fastify would reject unknown media types. The endpoints read
-  // bodies themselves.
+  // The methods are registered as methods without a body. Otherwise, Fastify would refuse bodies with unknown media
+  // types. The endpoints read bodies themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   // Fastify also registers HEAD for GET.
@@ -98,7 +98,7 @@ async function answer(context: RequestContext, endpoint: LocalEndpoint): Promise
   }))
 }
 
-/** Returns the decoded segment in place of `:id`. */
+/** Returns the decoded path segment at the position of `:id`; an empty text if the path has no `:id`. */
 function parameterOf({ head: { target } }: RequestContext, { path }: Operation): string {
   if (target instanceof Refusal || !path.includes('/:id')) return ''
   return target.segments[path.split('/').indexOf(':id') - 1] ?? ''
@@ -118,7 +118,7 @@ async function authenticated(
   return { user, sessionId, apiKey }
 }
 
-/** A body that is not a JSON object counts as `{}`. */
+/** Returns the body as a JSON object. If the body is anything else, returns `{}`. */
 async function bodyOf({ request, response, head, snapshot }: RequestContext): Promise<JsonObject> {
   const { hasBody, contentLength, expectsContinue } = head
   const body = await readJsonObject(request, {

@@ -37,10 +37,10 @@ function migrationNames(dir: string): string[] {
 }
 
 /**
- * Applies pending migrations. Waits for an advisory lock, so any number of replicas may start together. Each file has
- * its own transaction. If one transaction locked two tables, it could deadlock with a statement of an active replica.
- * If the table of a file cannot be locked in time, for example during a backup, the file is tried again until the table
- * can be locked.
+ * Applies pending migrations. Waits for an advisory lock, so any number of replicas may start together. Each file is
+ * applied in its own transaction, because a transaction that locks two tables could deadlock with a statement of an
+ * active replica. If a table cannot be locked in time, for example during a backup, its file is tried again until the
+ * lock succeeds.
  * @returns the names of the files that this call applied, oldest first
  * @throws StorageError when a file fails; the files before it stay applied
  */
@@ -62,8 +62,8 @@ export async function runMigrations(
 }
 
 /**
- * How long a migration waits for the lock of a table. Meanwhile, later statements on this table wait behind the
- * migration. A replica of the previous release cancels its statements after one second, so this time must be shorter.
+ * How long a migration waits for the lock of a table. During this time, later statements on this table wait too. A
+ * replica of the previous release cancels its statements after one second, so this time must be shorter.
  */
 const LOCK_TIMEOUT_MS = 300
 /** The pause before the next try. During this pause, the statements that waited behind the migration are executed. */
@@ -85,15 +85,15 @@ async function applyPending(
       try {
         const result = await client.query(sql, values)
         if (sql === 'BEGIN;') await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        // At the end of each transaction, the runner inserts the file into the table of applied migrations.
+        // At the end of each transaction, the runner inserts the name of the file into the table of applied migrations.
         noted = NOTES_FILE.exec(sql)?.[1] ?? noted
         if (sql === 'COMMIT;') onApplied(noted)
         return result
       } catch (error) {
         // The runner reduces the driver's error to a text without the SQLSTATE, so the original error is kept here.
         failure ??= error
-        // The runner leaves the failed transaction open. Inside this transaction, the runner could not release its
-        // lock.
+        // The runner leaves the failed transaction open. In this transaction, every further statement fails, so the
+        // runner could not release its advisory lock.
         await client.query('rollback').catch(() => {})
         throw error
       }
@@ -113,8 +113,8 @@ async function applyPending(
       direction: 'up',
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
-      // The order check of node-pg-migrate compares times in the session's time zone, and a file may change this zone.
-      // The check is not needed, because `isUpToDate` has already checked the order of the files.
+      // The order check of node-pg-migrate compares times in the time zone of the session. A migration file may change
+      // this time zone. The check is not needed, because `isUpToDate` has already checked the order of the files.
       checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: false,
@@ -140,13 +140,13 @@ interface Applied {
 }
 
 /**
- * Reads the names of the applied migrations. Postgres finds their table by the search_path, like all tables. Older
- * releases always created this table in `public`, and it stays there. If another replica has applied a migration but
- * not committed it, the migration is not visible here. The runner waits for the other replica.
+ * Reads the names of the applied migrations. Postgres finds the table of applied migrations by the search_path, like
+ * all tables. Older releases always created this table in `public`, and it stays there. A migration that another
+ * replica has applied but not committed is not visible here. The runner later waits for that replica.
  */
 async function readApplied(client: MigrationClient): Promise<Applied> {
   const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]
-  if (!found?.schema) throw new Error('no schema of the search_path exists')
+  if (!found?.schema) throw new Error('none of the schemas in search_path exists')
   if (found.list === null) return { schema: found.schema, names: [] }
   const { rows } = await client.query(`select name from ${found.list} order by id`)
   return { schema: found.schema, names: (rows as { name: string }[]).map(({ name }) => name) }
@@ -160,7 +160,10 @@ const findListSql = `
          ) as list) found
          left join pg_class c on c.oid = found.list left join pg_namespace n on n.oid = c.relnamespace`
 
-/** Returns whether no migration is pending. @throws an error for operators if files were applied in another order */
+/**
+ * Returns whether no migration is pending.
+ * @throws Error, with a message for operators, if the files were applied in another order
+ */
 function isUpToDate(applied: readonly string[], dir: string): boolean {
   const files = migrationNames(dir)
   for (const [i, name] of applied.slice(0, files.length).entries()) {

@@ -1,5 +1,5 @@
-// Counts the uses of quotas in the table `quota_usage`. The clock of Postgres decides the period:
-// docs/plans.md#how-uses-are-counted. Redis takes no part: docs/dev/decisions/012-quotas-without-redis.md.
+// Counts the uses of quotas in the table `quota_usage`. The clock of Postgres determines the current period:
+// docs/plans.md#how-uses-are-counted. Redis is not used: docs/dev/decisions/012-quotas-without-redis.md.
 import { createBatches } from '../async/batches.ts'
 import type { Period } from '../config/formats/units.ts'
 import { type Database, prepared, StorageError } from '../storage/database.ts'
@@ -13,30 +13,33 @@ export interface QuotaUse {
   readonly period: Period
   /** The allowance of the user's plan, in uses per period. */
   readonly limit: number
-  /** The uses that this request adds. */
+  /** The number of uses that this request adds. */
   readonly cost: number
 }
 
 /** The decision on one use. */
 export interface QuotaCount {
   readonly counted: boolean
-  /** The uses in the record, including this use if it was counted. May exceed the limit after a change of plan. */
+  /**
+   * The number of uses in the record, including this use if it was counted. After a change of the plan, this number can
+   * be greater than the limit.
+   */
   readonly used: number
   /**
-   * Whether the record is of a period that has not begun, because the clock of Postgres was set back. The use is then
-   * not counted.
+   * Whether the period of the record is in the future, which happens if the clock of Postgres was set back. The use is
+   * then not counted.
    */
   readonly isAhead: boolean
   /** The end of the current period, in milliseconds since the epoch. */
   readonly resetsAtMs: number
-  /** The milliseconds from the decision to the end of the period, by the clock of Postgres. */
+  /** The time from the decision to the end of the period in milliseconds, on the clock of Postgres. */
   readonly leftMs: number
 }
 
 export interface QuotaCounter {
   /**
-   * Adds the cost to the uses of the current period if the sum stays within the limit. With one limit, any number of
-   * concurrent calls count no more than the limit in a period.
+   * Adds the cost to the uses of the current period if the sum does not exceed the limit. Even concurrent calls with
+   * the same limit never count more uses than this limit in a period.
    * @returns undefined if the user does not exist
    * @throws StorageError
    */
@@ -61,7 +64,11 @@ export function createQuotaCounter(database: Database): QuotaCounter {
         if (row === undefined || !row.is_user) return undefined
         if (row.used_after !== null) return { ...row, used_after: row.used_after }
       }
-      throw new StorageError('the row of a quota was created and deleted again', undefined, undefined)
+      throw new StorageError(
+        'the quota row was repeatedly created and deleted by other transactions',
+        undefined,
+        undefined,
+      )
     },
     resultOf,
   })
@@ -85,7 +92,10 @@ interface WaitingRow extends Omit<Row, 'used_after'> {
   readonly is_user: boolean
 }
 
-/** A row that is missing is inserted, unless another statement inserts it first. The next attempt then finds it. */
+/**
+ * The maximum number of attempts. An attempt inserts a missing row. If another statement inserts this row first, the
+ * attempt fails, and the next attempt finds the row.
+ */
 const maxAttempts = 3
 
 /** Returns no rows if the user was deleted while the statement inserted a row (a foreign-key violation). */
@@ -122,13 +132,13 @@ function columnsOf(groups: readonly UseGroup<QuotaUse>[]): unknown[] {
 const NOW = "now() at time zone 'utc'"
 const NOW_MS = '(extract(epoch from now()) * 1000)::double precision as now_ms'
 const starts = (period: string) => `date_trunc(${period}, ${NOW})::date`
-/** A record further ahead than a day was stored with a wrong clock, so its uses do not count. */
+/** A record that starts more than one day in the future was stored with a wrong clock. So its uses are ignored. */
 const STARTS_SOON = `q.period_start <= ${NOW} + interval '1 day'`
 const IS_AHEAD = `q.period_start > ${NOW} and ${STARTS_SOON}`
 const used = (first: string) =>
   `case when q.period_start >= ${first} and ${STARTS_SOON} then q.used else 0 end`
 const USED_AFTER = 'locked.used + locked.cost * least(locked.uses, (locked.max - locked.used) / locked.cost)'
-/** `used` may be any bigint, because other programs may change it. So `used` is not added to the cost. */
+/** Other programs may set `used` to any bigint. So `used` is not added to the cost, because the sum could overflow. */
 const HAS_ROOM = 'not locked.is_ahead and locked.used <= locked.max - locked.cost'
 
 const columns = (period: string) => `q.user_id, q.quota, q.period, ${starts(period)} as starts,
@@ -158,14 +168,14 @@ from locked left join counted using (user_id, quota, period)`)
 const LOCKED_ONE = `select ${columns('$3::text')}, $4::bigint as max, $5::bigint as cost, $6::bigint as uses
   from quota_usage q where q.user_id = $1 and q.quota = $2 and q.period = $3::text for no key update of q`
 
-/** For a single row, this statement is hardly slower than a plain update. It returns no row if it counts nothing. */
+/** Counts the uses of one row, and is hardly slower than a plain update. Returns no row if nothing was counted. */
 const COUNT_ONE_UNLOCKED = prepared(`
 update quota_usage q set used = ${USED_AFTER}, period_start = locked.starts
 from (${LOCKED_ONE} skip locked) as locked
 where (q.user_id, q.quota, q.period) = ($1, $2, $3::text) and ${HAS_ROOM}
 returning q.user_id, q.quota, q.period, locked.starts, locked.is_ahead, locked.used, q.used as used_after, ${NOW_MS}`)
 
-/** Waits for a locked row, so it is called for one user at a time. Inserts a missing row. */
+/** Waits for a locked row. Each call is for one user, so that no other user waits. Inserts a missing row. */
 const COUNT_WAITING = prepared(`
 with locked as materialized (${LOCKED_ONE}
 ), counted as (

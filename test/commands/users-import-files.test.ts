@@ -11,7 +11,7 @@ const place = eitherPlace()
 const { importJson, importLines, importCsv, clear, emails } = importsOf(place)
 beforeEach(clear)
 
-/** A fault of line 2, between two users without faults. */
+/** Imports `line` as line 2, between two valid users. Returns the fault of this line. */
 async function faultOfJson(line: string | Uint8Array): Promise<string> {
   const bytes = [Buffer.from('{"email":"a@example.com"}\n'), line, Buffer.from('\n{"email":"z@example.com"}')]
   return faultOf(await importLines(Buffer.concat(bytes.map(part => Buffer.from(part as string)))))
@@ -36,7 +36,7 @@ const notUtf8 = (line: number) => `${line}  record  The record is not valid UTF-
 const tooLarge = (line: number) =>
   `${line}  record  The record is larger than 64 KiB. Shorten it, and check that every quote is closed.`
 
-describe('JSON Lines', () => {
+describe('an import of JSON Lines', () => {
   it.each([
     '[]',
     '"a@example.com"',
@@ -49,7 +49,7 @@ describe('JSON Lines', () => {
     '{"email":"b\0@example.com"}',
     '\ufeff{"email":"b@example.com"}',
     '['.repeat(60_000),
-  ])('has a fault for a line that is not an object: %j', async line => {
+  ])('reports a fault if a line is not an object: %j', async line => {
     expect(await faultOfJson(line)).toBe(notAnObject)
   })
 
@@ -58,11 +58,11 @@ describe('JSON Lines', () => {
     '{"email":"b@example.com","plan":"free","pl\\u0061n":"pro"}',
     '{"email":"b@example.com","identities":[{"issuer":"a","sub":"1","sub":"2"}]}',
     '{"email":"b@example.com","__proto__":1,"__proto__":2}',
-  ])('has a fault for a line that repeats a member: %s', async line => {
+  ])('reports a fault if a line repeats a member: %s', async line => {
     expect(await faultOfJson(line)).toBe(repeated)
   })
 
-  it('may use one name in several objects and in values', async () => {
+  it('accepts a member name that occurs again in a nested object or in a value', async () => {
     const identities = [
       { issuer: 'email', sub: '"sub":', email: 'b@example.com' },
       { issuer: '{"email":', sub: 'email', email: 'c@example.com' },
@@ -70,7 +70,7 @@ describe('JSON Lines', () => {
     expect(await importJson([{ email: '"email"@example.com', identities }])).toEqual(summary(1, 1))
   })
 
-  it('has a fault for bytes that are not UTF-8', async () => {
+  it('reports a fault if a record is not UTF-8', async () => {
     const line = Buffer.concat([
       Buffer.from('{"email":"'),
       Buffer.from([0xe9]),
@@ -79,7 +79,7 @@ describe('JSON Lines', () => {
     expect(await faultOfJson(line)).toBe(notUtf8(2))
   })
 
-  it('accepts a record of 64 KiB without its line end, and no larger record', async () => {
+  it('accepts a record of at most 64 KiB, not including the line end', async () => {
     const record = (size: number, name: string) => `{"email":"${name}@example.com"}`.padEnd(size, ' ')
     const [exact, larger] = [65_536, 65_537]
     for (const end of ['\n', '\r\n', '']) {
@@ -100,8 +100,8 @@ describe('JSON Lines', () => {
   })
 })
 
-describe('CSV', () => {
-  it('has the same members as columns, and an empty cell is an omitted member', async () => {
+describe('an import of CSV', () => {
+  it('reads columns that are named like the JSON members, and reads an empty cell as an omitted member', async () => {
     const text = `created_at,email,is_active,id,plan,password_hash,email_verified
 2024-01-31 12:00:00+00,a@example.com,false,5,pro,${bcryptHash},true
 ,b@example.com,,,,"",
@@ -122,7 +122,7 @@ describe('CSV', () => {
     ])
   })
 
-  it('reads quoted cells with commas, quotes and line ends, and gives the first line of a record', async () => {
+  it('reads quoted cells with commas, quotes and line ends, and prints the first line of a record in a fault', async () => {
     const text =
       '"email","plan"\r\n"a""b,c@example.com",""\r\n\r\n"x\n\ny","free"\r\n b@example.com ,"nope"\r\n'
     const printed = await importCsv(text)
@@ -132,19 +132,19 @@ describe('CSV', () => {
 
   const columns = 'email, id, password_hash, plan, email_verified, is_active, created_at'
   it.each([
-    ['', '1  email  The header has no such column. The first line must name the columns.'],
-    ['\n\nplan\nfree', '3  email  The header has no such column. The first line must name the columns.'],
-    ['email,identities', `1  record  Column 2 of the header is unknown. The columns are ${columns}.`],
-    ['Email', `1  record  Column 1 of the header is unknown. The columns are ${columns}.`],
+    ['', '1  email  The header does not contain this column. The first line must contain the names of the columns.'],
+    ['\n\nplan\nfree', '3  email  The header does not contain this column. The first line must contain the names of the columns.'],
+    ['email,identities', `1  record  Column 2 of the header is unknown. The possible columns are ${columns}.`],
+    ['Email', `1  record  Column 1 of the header is unknown. The possible columns are ${columns}.`],
     [
       `a@example.com,${bcryptHash}`,
-      `1  record  Column 1 of the header is unknown. The columns are ${columns}.`,
+      `1  record  Column 1 of the header is unknown. The possible columns are ${columns}.`,
     ],
-    ['email,', `1  record  Column 2 of the header is unknown. The columns are ${columns}.`],
-    ['email,plan,plan', '1  plan  The header repeats the column. Keep only one of them.'],
+    ['email,', `1  record  Column 2 of the header is unknown. The possible columns are ${columns}.`],
+    ['email,plan,plan', '1  plan  The header contains this column more than once. Keep only one.'],
     ['"email\n', '1  record  The file ends inside a quoted cell. Close the quote.'],
     [`"${'x'.repeat(70_000)}"`, tooLarge(1)],
-  ])('with a wrong header has only this fault (%#)', async (header, fault) => {
+  ])('reports only one fault if the header is invalid (case %#)', async (header, fault) => {
     const printed = await importCsv(`${header}\nb@example.com\n"`)
     const only = header === '"email\n' || header === '' ? await importCsv(header) : printed
     expect(only).toMatchObject({ exit: 1, stdout: '0 read, 0 created, 0 skipped, 1 faults\n' })
@@ -161,21 +161,21 @@ describe('CSV', () => {
     ],
     ['"b@example.com"x,free', 'Text follows the closing quote of a cell. Double the quotes inside the cell.'],
     ['b@example.com\r,free', 'A cell without quotes contains a carriage return. End lines with LF or CRLF.'],
-  ])('has a fault for a malformed record (%#)', async (record, text) => {
+  ])('reports a fault if a record is malformed (case %#)', async (record, text) => {
     expect(await faultOfCsv(record)).toBe(`3  record  ${text}`)
   })
 
-  it('has a fault for bytes that are not UTF-8', async () => {
+  it('reports a fault if a record is not UTF-8', async () => {
     expect(await faultOfCsv(Buffer.from([0x62, 0xff, 0x40, 0x2c]))).toBe(notUtf8(3))
   })
 
-  it('has a fault for a NUL in a cell', async () => {
+  it('reports a fault if a cell contains a NUL', async () => {
     expect(await faultOfCsv('b\0@example.com,')).toMatch(/^3 {2}email /)
     await clear()
     expect(await faultOfCsv('b@example.com,fr\0ee')).toMatch(/^3 {2}plan /)
   })
 
-  it('accepts a record of 64 KiB without its line end, and no larger record', async () => {
+  it('accepts a record of at most 64 KiB, not including the line end', async () => {
     const record = (size: number) => `"${' '.repeat(size - 16)}b@example.com",`
     for (const end of ['\n', '\r\n', '']) {
       expect(record(65_536)).toHaveLength(65_536)
@@ -204,7 +204,7 @@ describe('a value', () => {
     ...wrong(
       'email',
       [1, null, 'no at', 'a\u200b@example.com', `${'a'.repeat(250)}@example.com`, '\ud800@example.com'],
-      'The value is not an email. It needs an @, at most 254 characters, and no invisible characters.',
+      'The value is not an email. An email contains an @, has at most 254 characters, and has no invisible characters.',
     ),
     ...wrong(
       'id',
@@ -214,11 +214,11 @@ describe('a value', () => {
     ...wrong(
       'plan',
       ['nope', 1, null, 'Free', '__proto__'],
-      'The plan is not configured. The plans are free, premium, pro.',
+      'The plan is not configured. The configured plans are free, premium, pro.',
     ),
     ...wrong('is_active', ['true', 1, null], 'The value is not a boolean. It must be true or false.'),
     ...wrong('email_verified', ['yes', 0], 'The value is not a boolean. It must be true or false.'),
-    ...wrong('password_hash', [1, null], 'The value is not a text. Omit it if there is no hash.'),
+    ...wrong('password_hash', [1, null], 'The value is not a string. If the user has no password hash, omit the member.'),
     ...wrong('password_hash', ['', '!', ' ', 'secret', `${bcryptHash} `], /^2 {2}password_hash {2}/),
     ...wrong(
       'created_at',
@@ -259,7 +259,7 @@ describe('a value', () => {
       [['1', '2'].map(sub => ({ issuer: 'a', sub }))],
       'Two identities have the same issuer. Keep only one of them.',
     ),
-  ])('that is wrong is a fault of its member: $given', async ({ given, fault }) => {
+  ])('is reported as a fault of its member if the value is invalid: $given', async ({ given, fault }) => {
     const printed = await faultOfJson(JSON.stringify(given))
     if (typeof fault === 'string') expect(printed).toBe(fault)
     else expect(printed).toMatch(fault)
@@ -273,7 +273,7 @@ describe('a value', () => {
     ['2024-01-31 12:00:00.12+05:30', '2024-01-31T06:30:00.120Z'],
     ['2024-02-29T12:00:00+0100', '2024-02-29T11:00:00.000Z'],
     ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
-  ])('of created_at can be %s', async (text, time) => {
+  ])('is accepted for created_at if it is %s', async (text, time) => {
     expect(await importJson([{ email, created_at: text }])).toEqual(summary(1, 1))
     const [row] = await place.inside(database =>
       database.query(
@@ -283,7 +283,7 @@ describe('a value', () => {
     expect(row).toEqual({ at: time })
   })
 
-  it('of each wrong member is printed, and an unknown member is printed only if it looks like a name', async () => {
+  it('causes a fault with the name of its member, but an unknown name is printed only if it looks like a member name', async () => {
     const printed = await importJson([
       { email: 'x', plan: 'nope', nickname: 'hidden' },
       { email, [bcryptHash]: 1 },
@@ -302,7 +302,7 @@ describe('a value', () => {
     for (const secret of ['hidden', bcryptHash, 'd41d8', 'nope']) expect(printed.stderr).not.toContain(secret)
   })
 
-  it('is never printed, wherever a line breaks', async () => {
+  it('is never printed, even if one character of its line is missing', async () => {
     const line = JSON.stringify({ email: 'secret@example.com', password_hash: bcryptHash, id: 'secret' })
     const cut = Array.from({ length: line.length }, (_, n) => line.slice(0, n) + line.slice(n + 1)).join('\n')
     for (const printed of [
@@ -347,7 +347,7 @@ describe('the records of a file', () => {
   it.each([
     ['JSON Lines', readJsonLines, ''],
     ['CSV', readCsv, 'email,plan\n'],
-  ])('are the same for every division of %s into chunks', async (_, readRecords, head) => {
+  ])('are the same no matter how the bytes of %s are split into chunks', async (_, readRecords, head) => {
     await fc.assert(
       fc.asyncProperty(fc.array(fragments), fc.array(fc.nat(40)), async (parts, cuts) => {
         const bytes = Buffer.from(head + parts.join(''))
@@ -360,7 +360,7 @@ describe('the records of a file', () => {
     )
   })
 
-  it('of CSV are the cells that a writer quoted', async () => {
+  it('contain exactly the cells that were quoted and written as CSV', async () => {
     const cell = fc.array(fragments, { minLength: 1 }).map(parts => `x${parts.join('')}`)
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(cell, cell)), async rows => {

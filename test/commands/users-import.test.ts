@@ -16,7 +16,7 @@ describeOnBothPlaces('peage users import', place => {
   beforeEach(clear)
 
   describe('a user', () => {
-    it('with only an email gets the defaults and everything that a registration creates', async () => {
+    it('with only an email gets the default values, and a subscription as after a registration', async () => {
       const before = Date.now()
       expect(await importJson([{ email: '  Ada@Example.com ' }])).toEqual(summary(1, 1))
       const [row] = await inside(database =>
@@ -32,7 +32,7 @@ describeOnBothPlaces('peage users import', place => {
         expect(time?.getTime()).toBeGreaterThanOrEqual(before - 1_000)
     })
 
-    it('keeps every given value', async () => {
+    it('is stored with every given value', async () => {
       const identities = [
         { issuer, sub: 'a"\\,{}NULL', email: ' ADA@id.example' },
         { issuer: 'https://other.example', sub: 'null' },
@@ -83,20 +83,20 @@ describeOnBothPlaces('peage users import', place => {
     const again = [{ email: 'A@example.com' }, { email: 'b@example.com' }, { email: 'B@example.com' }]
     beforeEach(() => importJson([{ email: 'a@example.com' }]))
 
-    it('is skipped, in the database and on an earlier line', async () => {
+    it('is skipped, whether it is in the database or on an earlier line', async () => {
       expect(await importJson(again)).toEqual(summary(3, 1, 2))
       expect(await emails()).toEqual(['a@example.com', 'b@example.com'])
     })
 
-    it('is a fault with --on-conflict fail', async () => {
+    it('is reported as a fault with --on-conflict fail', async () => {
       const printed = await importJson(again, '--on-conflict', 'fail')
       expect(printed).toMatchObject({ exit: 1, stdout: '3 read, 1 created, 0 skipped, 2 faults\n' })
       expect(faultsOf(printed)).toEqual(
-        [1, 3].map(line => `${line}  email  A user with this email exists already. Remove one of them.`),
+        [1, 3].map(line => `${line}  email  Another user already has this email. Remove one of the two users.`),
       )
     })
 
-    it('is skipped before its id and identities are compared, so an import can be repeated', async () => {
+    it('is skipped without a check of its id and identities, so an import can be repeated', async () => {
       const given = numbered(3).map((user, n) => ({
         ...user,
         id: n + 10,
@@ -106,7 +106,7 @@ describeOnBothPlaces('peage users import', place => {
       expect(await importJson(given)).toEqual(summary(3, 0, 3))
     })
 
-    it('does not count as used by an earlier line that has a fault', async () => {
+    it('is accepted if it exists only on an earlier line that has a fault', async () => {
       const [first] = await inside(database => database.query<{ id: number }>('select id from users'))
       const printed = await importJson([
         { email: 'c@example.com', id: first?.id },
@@ -122,7 +122,7 @@ describeOnBothPlaces('peage users import', place => {
       return inside(database => database.query("select id from users where email = 'assigned@example.com'"))
     }
 
-    it('that another user has is a fault', async () => {
+    it('is reported as a fault if another user has this id', async () => {
       const printed = await importJson([
         { email: 'a@example.com', id: 7 },
         { email: 'b@example.com', id: 7 },
@@ -133,24 +133,24 @@ describeOnBothPlaces('peage users import', place => {
       expect(faultsOf(await importJson([{ email: 'd@example.com', id: 7 }]))).toHaveLength(1)
     })
 
-    it.each([1, 2, 1_000_000])('moves the sequence past %i', async id => {
+    it.each([1, 2, 1_000_000])('with the value %i moves the id sequence past this value', async id => {
       expect(await importJson([{ email: 'a@example.com', id }])).toEqual(summary(1, 1))
       expect(await assigned()).toEqual([{ id: id + 1 }])
     })
 
-    it('never moves the sequence back', async () => {
+    it('never moves the id sequence back', async () => {
       await importJson([{ email: 'a@example.com', id: 100 }])
       await importJson([{ email: 'b@example.com', id: 50 }])
       expect(await assigned()).toEqual([{ id: 101 }])
     })
 
-    it('does not move the sequence if its user is not created', async () => {
+    it('does not move the id sequence if its user is not created', async () => {
       await importJson([{ email: 'a@example.com' }])
       expect(await importJson([{ email: 'a@example.com', id: 9_000 }])).toEqual(summary(1, 0, 1))
       expect(await assigned()).toEqual([{ id: 2 }])
     })
 
-    it('is assigned in the order of the file, next to given ids', async () => {
+    it('is assigned in file order to users without an id, above the largest given id', async () => {
       await importJson([
         { email: 'z@example.com' },
         { email: 'm@example.com', id: 5 },
@@ -169,7 +169,7 @@ describeOnBothPlaces('peage users import', place => {
     })
   })
 
-  it('an identity of another user is a fault, and the other users of the file are created', async () => {
+  it('reports a fault if another user has the identity, and creates the other users of the file', async () => {
     const identities = [{ issuer, sub: '1' }]
     const printed = await importJson([
       { email: 'a@example.com', identities },
@@ -177,14 +177,14 @@ describeOnBothPlaces('peage users import', place => {
       { email: 'c@example.com', identities: [{ issuer, sub: '2' }] },
     ])
     expect(printed.stdout).toBe('3 read, 2 created, 0 skipped, 1 faults\n')
-    const fault = 'identities  Another user has one of the identities. Remove it from one of the users.'
+    const fault = 'identities  Another user has one of these identities. Remove the identity from one of the two users.'
     expect(faultsOf(printed)).toEqual([`2  ${fault}`])
     expect(await emails()).toEqual(['a@example.com', 'c@example.com'])
     expect(faultsOf(await importJson([{ email: 'd@example.com', identities }]))).toEqual([`1  ${fault}`])
   })
 
   describe('the transactions', () => {
-    it('have 500 users each and one audit entry by `cli` each, if they store something', async () => {
+    it('store at most 500 users each, and write one audit entry with the operator `cli` if they store a user', async () => {
       const entries = () =>
         inside(database =>
           database.query(
@@ -205,7 +205,7 @@ describeOnBothPlaces('peage users import', place => {
       expect(await entries()).toEqual(expected)
     })
 
-    it('that are committed before the store fails are counted in the summary', async () => {
+    it('are counted in the summary if they were committed before the database failed', async () => {
       await inside(database =>
         database.query("alter table users add constraint refused check (email !~ 'user700@')"),
       )
@@ -219,14 +219,14 @@ describeOnBothPlaces('peage users import', place => {
   })
 
   describe('--dry-run', () => {
-    it('counts what would be created, finds every conflict, and writes nothing', async () => {
+    it('counts the users that an import would create, finds every conflict, and writes nothing', async () => {
       await importJson([{ email: 'old@example.com', id: 3, identities: [{ issuer, sub: '1' }] }])
       const given = [
         ...numbered(600).map((user, n) => ({ ...user, identities: [{ issuer, sub: `sub${n}` }] })),
         { email: 'old@example.com' },
         { email: 'user1@example.com' },
         { email: 'a@example.com', id: 3 },
-        // The database would assign this id to the second user.
+        // This id is a conflict, because an import would assign it to the second user.
         { email: 'b@example.com', id: 5 },
         { email: 'c@example.com', identities: [{ issuer, sub: '1' }] },
         { email: 'd@example.com', identities: [{ issuer, sub: 'sub0' }] },
@@ -256,7 +256,7 @@ describeOnBothPlaces('peage users import', place => {
       return users(['import', '-', '--format', 'jsonl', '--events', '-c', file], jsonLines(numbered(501)))
     }
 
-    it('records user.created for each user, and no event is recorded without it', async () => {
+    it('records user.created for each user, and without --events, no event is recorded', async () => {
       expect(await importWithEvents(events())).toEqual(summary(501, 501))
       const recorded = () =>
         inside(database =>
@@ -288,7 +288,7 @@ describeOnBothPlaces('peage users import', place => {
   })
 
   describe('the command line', () => {
-    it('reads a file by its name, and `--format` takes precedence', async () => {
+    it('selects the format by the file name, unless `--format` is given', async () => {
       writeFileSync(join(cwd, 'one.jsonl'), '{"email":"a@example.com"}\n{"email":1}\n')
       writeFileSync(join(cwd, 'two.CSV'), 'email\nb@example.com\n')
       writeFileSync(join(cwd, 'three.jsonl'), 'email\nc@example.com\n')
@@ -304,7 +304,7 @@ describeOnBothPlaces('peage users import', place => {
       ['users.json', '; use --format jsonl or --format csv'],
       ['missing.jsonl', 'cannot be opened (ENOENT)'],
       ['.', '; use --format'],
-    ])('exits with 2 for %s without --format', async (name, message) => {
+    ])('exits with 2 for the file %s without --format', async (name, message) => {
       const printed = await users(['import', name])
       expect(printed).toMatchObject({ exit: 2, stdout: '' })
       expect(printed.stderr).toContain(message)
@@ -315,18 +315,18 @@ describeOnBothPlaces('peage users import', place => {
       ['-', '--format', 'xml'],
       ['-', '--format', 'csv', '--on-conflict', 'replace'],
       [],
-    ])('exits with 2 for invalid words: %s %s %s', async (...words) => {
+    ])('exits with 2 for invalid arguments: %s %s %s', async (...words) => {
       expect(await users(['import', ...words])).toMatchObject({ exit: 2, stdout: '' })
     })
 
-    it('prints the numbers as JSON with --json', async () => {
+    it('prints the counts as JSON with --json', async () => {
       const printed = await importJson([{ email: 'a@example.com' }, {}], '--json')
       expect(printed).toMatchObject({ exit: 1, stdout: '{"read":2,"created":1,"skipped":0,"faults":1}\n' })
       const [fault] = faultsOf(printed)
       expect(fault).toBe('2  email  The email is missing. Add it.')
     })
 
-    it('imports empty files without a fault, except CSV without a header', async () => {
+    it('accepts an empty file without a fault, but a CSV file needs a header', async () => {
       expect(await importLines('')).toEqual(summary(0, 0))
       expect(await importCsv('email\n')).toEqual(summary(0, 0))
       expect((await importCsv('')).exit).toBe(1)
@@ -334,7 +334,7 @@ describeOnBothPlaces('peage users import', place => {
 
     it('shows in its help that all replicas must run this version', async () => {
       const { stdout } = await users(['import', '--help'])
-      expect(stdout).toContain('Import when all replicas run this version.')
+      expect(stdout).toContain('Import only after all replicas run this version.')
     })
   })
 })

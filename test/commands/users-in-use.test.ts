@@ -1,4 +1,5 @@
-// Tests `peage users` while a gateway has locked the embedded database: its errors, and the listener and token it uses.
+// Tests `peage users` while a gateway has locked the embedded database: the errors, and which listener and token the
+// command uses.
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -66,7 +67,7 @@ describe('peage users on the folder of a running gateway', () => {
       ])
     })
 
-    it('if no token in the file is allowed to run the command, reports this', async () => {
+    it('reports that no token in the file is allowed to run the command', async () => {
       writeTokens(tokens)
       const { exit, stderr } = await users('set-plan', '1', 'free')
       expect(exit).toBe(1)
@@ -85,7 +86,7 @@ describe('peage users on the folder of a running gateway', () => {
     })
 
     const remedy =
-      '. Stop the process that uses the folder, or run it with an admin listener and a token that other.yaml also contains.\n'
+      '. Stop the process that uses the folder. Or restart that process with an admin listener and an admin token, and put the same token into other.yaml.\n'
 
     async function said(admin: string): Promise<string> {
       const file = writeConfiguration(cwd, { name: 'other.yaml', admin })
@@ -111,13 +112,13 @@ describe('peage users on the folder of a running gateway', () => {
       )
     })
 
-    it('reports that nothing listens at the address', async () => {
+    it('reports that no program listens at the address', async () => {
       expect(await said(`admin: { listen: '127.0.0.1:1', token: ${token} }`)).toBe(
         'The gateway does not respond at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1)',
       )
     })
 
-    it('if admin.listen is [::], tries the IPv6 loopback address', async () => {
+    it('tries the IPv6 loopback address if admin.listen is [::]', async () => {
       expect(await said(`admin: { listen: '[::]:1', token: ${token} }`)).toMatch(
         /^The gateway does not respond at http:\/\/\[::1\]:1 \(/,
       )
@@ -135,7 +136,7 @@ describe('peage users on the folder of a running gateway', () => {
       ['JSON that the admin API does not send', 200, '{"hello":"world"}'],
       ['an error', 404, '{"error":"not found"}'],
     ])(
-      'if the response is %s, reports that another program listens at the address',
+      'reports that another program listens at the address if the response is %s',
       async (_what, status, body) => {
         other = createServer((_request, response) => response.writeHead(status).end(body))
         const address = await listen(other)

@@ -6,8 +6,8 @@ import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside, operator, newUser }) => {
-  /** Inserts a key of `api_keys`. @param ended `revoked_at, expires_at` in SQL @returns the ID */
+describeOverDoors('the API keys of a user in `peage users`', ({ users, inside, operator, newUser }) => {
+  /** Inserts a row into `api_keys`. @param ended SQL for `revoked_at` and `expires_at` @returns the ID of the key */
   const insert = (userId: number, name: string, ended: string, scopes: string[] | null, minute = 0) =>
     inside(async database => {
       const [{ id } = { id: '' }] = await database.query<{ id: string }>(
@@ -18,7 +18,7 @@ describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside,
       )
       return id
     })
-  /** Inserts a key of `api_tokens`. @returns the ID that the user sees */
+  /** Inserts a row into `api_tokens`. @returns the ID that commands print, for example `api-token-7` */
   const insertApiToken = (userId: number) =>
     inside(async database => {
       const [{ id } = { id: 0 }] = await database.query<{ id: number }>(
@@ -45,7 +45,7 @@ describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside,
       ),
     )
 
-  it('are listed newest first with their states, and invisible characters of names are escaped', async () => {
+  it('are listed newest first with their states, and invisible characters in names are escaped', async () => {
     const { id, email } = await newUser()
     expect(await users(['keys', email])).toEqual({ exit: 0, stdout: 'no API keys\n', stderr: '' })
     expect(json(await users(['keys', email, '--json']))).toEqual({ api_keys: [] })
@@ -78,7 +78,7 @@ describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside,
     })
   })
 
-  it('are revoked one by one or all at once, of both kinds, with an entry in the audit log', async () => {
+  it('are revoked one by one or all at once in api_keys and api_tokens, and each revocation is in the audit log', async () => {
     const { id, email } = await newUser()
     const [one, two] = [
       await insert(id, 'one', 'null, null', null),
@@ -89,7 +89,7 @@ describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside,
     for (let i = 0; i < 2; i += 1)
       expect(await users(['revoke-keys', email, one])).toEqual({
         exit: 0,
-        stdout: `the API key ${one} of ${label} was revoked, or there was none\n`,
+        stdout: `the API key ${one} of ${label} was revoked, if it existed\n`,
         stderr: '',
       })
     expect(await liveOf(id)).toEqual([two, apiToken].sort())
@@ -109,13 +109,13 @@ describeOverDoors('the API keys of a user, in `peage users`,', ({ users, inside,
     ])
   })
 
-  it('are not revoked with a text that cannot be the ID of a key: exit code 2', async () => {
+  it('are not revoked if the argument cannot be the ID of a key, and the command exits with 2', async () => {
     const { id, email } = await newUser()
     const kept = await insert(id, 'kept', 'null, null', null)
     for (const text of ['kept', kept.toUpperCase(), 'api-token-0', '../sessions']) {
       const { exit, stderr } = await users(['revoke-keys', email, text])
       expect([text, exit]).toEqual([text, 2])
-      expect(stderr).toContain('It must be the ID of an API key. peage users keys prints the IDs.')
+      expect(stderr).toContain('It must be the ID of an API key. Run peage users keys to see the IDs.')
     }
     expect(await liveOf(id)).toEqual([kept])
     expect(await auditOf(id)).toEqual([])
@@ -139,7 +139,7 @@ describe('`peage users keys` through a running gateway', () => {
     writeConfiguration(cwd, { admin: `admin: { listen: '${host}', tokens: { ${tokens} } }` })
   }
 
-  it('uses no token with the role "billing", because this role does not see the keys', async () => {
+  it('uses no token with the role "billing", because this role cannot read the keys', async () => {
     writeTokens(tokens)
     expect(await peage(cwd, ['users', 'keys', '1'])).toMatchObject({ exit: 0, stdout: 'no API keys\n' })
     writeTokens(tokens.slice(0, tokens.indexOf(', reader')))

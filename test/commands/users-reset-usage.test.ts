@@ -22,7 +22,7 @@ function suite(
                               from quota_usage where user_id = id) as quotas from users`,
     )
 
-  it('resets one quota, free_daily or everything, and records which', async () => {
+  it('resets one quota, free_daily or everything, and the audit log contains what was reset', async () => {
     database = await open()
     await database.query("insert into users (email, password_hash) values ('a@example.com', 'x')")
     const fill = () =>
@@ -39,7 +39,7 @@ function suite(
       expect(await users('reset-usage', '1', '--quota', quota)).toEqual({
         exit: 2,
         stdout: '',
-        stderr: `error: no plan states the quota ${quota}. Use one of: free_daily, exports, reports.\n`,
+        stderr: `error: no plan has the quota ${quota}. Use one of: free_daily, exports, reports.\n`,
       })
     }
     expect(await stored()).toEqual(all)

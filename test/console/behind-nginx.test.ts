@@ -12,7 +12,7 @@ const [, documented = ''] =
 
 describeWithNginx('the console behind nginx with TLS', () => {
   describeWithChromium('in a browser', chromium => {
-    it('supports sign-in, changes of a user and sign-out, with a cookie that is sent only over HTTPS', async () => {
+    it('lets an operator sign in, deactivate a user and sign out, with a cookie that is sent only over HTTPS', async () => {
       const gateway = await startGateway('', undefined, { server: ", trusted_proxies: ['127.0.0.1']" })
       const nginx = await startNginxServer(
         inject('nginxBin'),

@@ -1,4 +1,4 @@
-// Tests the labels on the axis of a chart, and which values are drawn as points because they have no neighbor.
+// Tests the labels on the axis of a chart, and that a value without neighbors is drawn as a point.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { axisOf, pointsAlone } from '../../console/parts/chart-scale.ts'
@@ -13,7 +13,7 @@ it.each([
   expect(axisOf(high)).toEqual(labels)
 })
 
-it('the axis of a chart includes the highest value, and does not change if this value is already its last label', () => {
+it('the axis of a chart includes the highest value, and stays the same if the highest value rises to the last label', () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), high => {
       const labels = axisOf(high)
@@ -24,7 +24,7 @@ it('the axis of a chart includes the highest value, and does not change if this 
   )
 })
 
-it('if a value in a chart has no neighbor, it is drawn as a point', () => {
+it('a value in a chart is drawn as a point if its previous and next values are missing', () => {
   expect(pointsAlone([])).toEqual([])
   expect(pointsAlone([0])).toEqual([0])
   expect(pointsAlone([1, null, 2, 3, null, undefined, 4])).toEqual([0, 6])

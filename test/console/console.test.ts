@@ -46,7 +46,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await upstream?.close()
   })
 
-  /** The errors and warnings that the browser reports in the pages of a test. */
+  /** For each page that a test opened, the errors and warnings that the browser reported. */
   const complaints: string[][] = []
   afterEach(async () => {
     // Closes all pages. Open pages refresh their data every few seconds, and would slow down later tests.
@@ -82,7 +82,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
   }
 
-  /** Confirms a dialog: clicks the button whose name is the name of the action. */
+  /** Confirms the open dialog: clicks the button that has the name of the action. */
   async function confirm(page: Page, action: string): Promise<void> {
     await page.locator('dialog').getByRole('button', { name: action, exact: true }).click()
   }
@@ -124,7 +124,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows external values as text, and escapes invisible characters', async () => {
+  it('shows stored HTML as text, and escapes invisible characters', async () => {
     const page = await signIn()
     await page.goto(`${gateway.admin}/console#audit`)
     await page.getByText(`${hostile}\\u202e\\u2066\\u00ad\\u2060\\u3164\\u115f\\u{e0041}`).first().waitFor()
@@ -153,25 +153,26 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       // On the overview, the skip link moves the focus past the menu.
       await press('.skip', 'Enter')
       expect(await hasFocus(page, 'main')).toBe(true)
-      // On the page of routes, the test sends a request with another method.
+      // Page of routes: selects the method POST in the form that explains a request, and sends the form.
       await press('nav a[href="#routes"]', 'Enter')
       await page.locator('article').first().waitFor()
       await press('main form select', 'ArrowDown')
       await press('main form button[type=submit]', 'Space')
       await page.locator('.outcome').waitFor()
       expect(await page.locator('main form select').first().inputValue()).toBe('POST')
-      // Users: finds a user by the start of the email and the plan, and opens the user.
+      // Page of users: finds the user by the plan and the first characters of the email, and opens the user's page.
       await press('nav a[href="#users"]', 'Enter')
       await tabTo(page, 'input[type=search]')
       await keyboard.type(user.email.slice(0, 12))
       await tabTo(page, 'search select')
-      // The plans of the configuration arrive after the page.
+      // The console shows the page first, and loads the configured plans afterwards.
       await page.locator('search option').getByText('pro').waitFor({ state: 'attached' })
       for (const plan of ['free', 'premium', 'pro']) {
         await keyboard.press('ArrowDown')
         await page.locator('search option:checked').getByText(plan).waitFor({ state: 'attached' })
       }
-      // The search starts 250 ms after the last key. It replaces the list, so it would take the focus from a link.
+      // The search starts 250 ms after the last key press, and replaces the list. So the test waits for the new list
+      // before it moves the focus to a link.
       await waitForRows(page, 1)
       await press(`a[href="#users/${user.id}"]`, 'Enter')
       await page.locator('dl').waitFor()
@@ -220,7 +221,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('shows within two clicks why a user is refused, and the daily usage, sessions and API key of the user', async () => {
+  it('shows after two clicks why a request of a user is refused, and the daily uses, sessions and API key of the user', async () => {
     const user = await newUser(gateway, 'free')
     await giveKey(gateway, user, 'peage_key_of_two_clicks')
     await gateway.sql(
@@ -234,7 +235,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByText('403 plan_insufficient').waitFor()
     const shown = await page.locator('main').innerText()
     expect(shown).toMatch(/Uses today\s+7 of 1/)
-    expect(shown).toMatch(/Key api-token\s+since .*, last used never/)
+    expect(shown).toMatch(/Key "api-token"\s+since .*, last used never/)
     expect(await page.locator('.sessions li').count()).toBe(1)
   })
 
@@ -260,7 +261,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   const all = [...pages.slice(0, 3), ...pages.slice(4)]
   const ofAccess = [
     ...['End session', 'End session'],
-    ...['End all sessions', 'Revoke key api-token', 'Remove webhook'],
+    ...['End all sessions', 'Revoke the key "api-token"', 'Remove webhook'],
   ]
   const ofSupport = ['Reset today’s usage', 'Send reset mail', 'Export data']
   it.each([
@@ -298,7 +299,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         await page.locator('nav a').evaluateAll(links => links.map(link => link.getAttribute('href'))),
       ).toEqual(seen.map(id => `#${id}`))
       for (const id of seen) await open(page, id)
-      // If the role may not see the page in the URL, the console shows another page instead.
+      // If the role is not allowed to see the page in the URL, the console shows the page of users instead.
       if (seen.length === 1) {
         await page.goto(`${gateway.admin}/console#configuration`)
         await page.locator('nav a[aria-current=page][href="#users"]').waitFor()
@@ -332,7 +333,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     },
   )
 
-  it('if the role of the operator loses a permission while a page is open, shows a message', async () => {
+  it('shows that an action is not allowed if the role has lost the permission since the page was opened', async () => {
     const user = await newUser(gateway, 'free')
     const page = await signIn('a-token-for-support-012345678901', {}, [403])
     await open(page, `users/${user.id}`)
@@ -366,7 +367,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(Math.min(...times)).toBeLessThan(1_000)
   })
 
-  it('opens the page of a link that the operator follows while the console starts', async () => {
+  it('opens the page of a link that the operator clicks while the console is starting', async () => {
     const page = await signIn()
     await page.addInitScript(`new MutationObserver((_, observer) => {
       if (document.querySelector('nav') === null) return
@@ -396,7 +397,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await page.context().cookies()).toEqual([])
   })
 
-  it('if a sign-out fails, stays signed in and shows an error; if it succeeds, signs out all tabs', async () => {
+  it('shows an error and stays signed in if a sign-out fails, and signs out all tabs if a sign-out succeeds', async () => {
     const page = await signIn()
     const other = await page.context().newPage()
     await other.goto(`${gateway.admin}/console#users`)
@@ -411,11 +412,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 5_000 })
     expect(await other.locator('main.sign-in').count()).toBe(1)
-    // The browser reported the failed sign-out, as expected.
+    // The browser reported an error for the failed sign-out. This error is expected, so the test removes it.
     complaints.length = 0
   })
 
-  it('if a sign-in fails because of the database, shows that the database is not available', async () => {
+  it('shows that the database is not available if a sign-in fails for this reason', async () => {
     const page = await openConsole({}, [503])
     await gateway.sql('alter table admin_audit rename to admin_audit_away')
     try {
@@ -483,7 +484,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await dialog.getByRole('alert').getByText(`${short} (400 password_too_short)`).waitFor()
   })
 
-  it('shows the warnings of /readyz and the units and time zone of the charts on the overview', async () => {
+  it('shows the warnings of /readyz on the overview, and the units and the time zone of the charts', async () => {
     const page = await signIn(undefined, { timezoneId: 'Europe/Paris' })
     await open(page, 'overview')
     const ready = (await (await fetch(`${gateway.admin}/readyz`)).json()) as { warnings: string[] }
@@ -521,7 +522,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await drawn(null)).toBe(0)
   })
 
-  it('if the address is unknown, and only then, shows that the page does not exist', async () => {
+  it('shows "This page does not exist" for every unknown address, and for no known address', async () => {
     const page = await signIn()
     for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
       await page.goto(`${gateway.admin}/console#${id}`)
@@ -534,7 +535,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
   })
 
-  it('deletes a user only after the operator has typed the email, even if Enter is pressed earlier', async () => {
+  it('deletes a user only after the operator has typed the email of the user, even if Enter is pressed before', async () => {
     const user = await newUserWithAll()
     const page = await signIn()
     await open(page, `users/${user.id}`)
@@ -542,7 +543,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       has: page.getByRole('heading', { name: 'Dangerous actions' }),
     })
     expect(await dangerous.getByRole('button').allTextContents()).toEqual([
-      ...['End all sessions', 'Revoke key api-token', 'Remove webhook'],
+      ...['End all sessions', 'Revoke the key "api-token"', 'Remove webhook'],
       ...['Change email', 'Set password', 'Deactivate user', 'Delete user'],
     ])
     await dangerous.getByRole('button', { name: 'Delete user' }).click()
@@ -561,7 +562,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(await count()).toEqual([])
   })
 
-  it('shows the operator, channel, user, old values and new values of a change in the audit log', async () => {
+  it('shows in the audit log which operator changed which user, through which channel, and the old and new values', async () => {
     const user = await newUser(gateway, 'free')
     await patch(user.id, { plan: 'pro', is_active: 0, email_verified: true })
     await patch(user.id, { plan: 'premium', email: `new${user.email}` }, { 'x-peage-channel': 'cli' })
@@ -618,7 +619,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it.each(firstOrAll(['fr', 'en']))(
-    'fits the window, has a low header on a phone, and shows each badge on one line: language %s',
+    'fits the window, has a low header on a phone, and shows each badge on one line, in the language %s',
     async locale => {
       await newUserWithAll()
       await gateway.reload()

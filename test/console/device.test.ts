@@ -51,6 +51,6 @@ it.each([null, '', '   ', 'Mozilla/5.0', '(unknown)', '<img src=x>'])(
   },
 )
 
-it('if a User-Agent contains a long program name, the console shows at most 40 characters of it', () => {
+it('if a User-Agent contains a long program name, the console shows at most 40 characters of the name', () => {
   expect(deviceOf('x'.repeat(200))?.browser).toHaveLength(40)
 })

@@ -1,4 +1,4 @@
-// Tests in a real browser what the console shows of plans and quotas.
+// Tests in a real browser how the console shows plans and quotas, and how operators change them.
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { accessibilityFindings, waitForRows } from '../support/browser.ts'
@@ -40,7 +40,7 @@ routes:
   }
 
   let counter = 0
-  /** @param uses the uses of the current periods, as `quota period used` */
+  /** @param uses the uses in the current periods, for example `exports month 42` for 42 uses of the quota exports */
   async function newUserOf(plan: string, ...uses: string[]): Promise<{ id: number; email: string }> {
     counter += 1
     const email = `${plan}${counter}@example.com`
@@ -88,7 +88,7 @@ routes:
       'Non inclus dans la formule',
     ],
   ] as const)(
-    'in the language %s, %i px wide and in the color scheme %s, the page of a user shows each quota in words and each limited quota as a bar',
+    'in the language %s, %i px wide and in the color scheme %s, the page of a user shows each quota as text, and limited quotas also as bars',
     async (locale, width, colorScheme, bars, unlimited, none) => {
       const { id } = await newUserOf('team', 'exports month 42', 'exports day 9', 'reports day 7')
       const page = await signIn('all', { locale, colorScheme, viewport: { width, height: 900 } })
@@ -114,7 +114,7 @@ routes:
       expect(await items.nth(2).innerText()).toBe(`views\n\n${unlimited}`)
       expect(await items.nth(3).innerText()).toBe(`mails\n\n${none}`)
       expect(await page.locator('.quotas button').count()).toBe(2)
-      // No plan is called `free`, so the page shows no daily uses.
+      // Only the plan `free` has a daily limit. This plan is not configured, so the page must show no daily uses.
       await expect
         .poll(() => page.locator('main').innerText())
         .not.toMatch(/Uses today|Usages du jour|Reset today|usages du jour/)
@@ -146,7 +146,7 @@ routes:
   })
 
   it.each(['read', 'billing'] as const)(
-    'an operator with the role %s sees the quotas and no button that resets them',
+    'an operator with the role %s sees the quotas, but no button that resets a quota',
     async role => {
       const { id } = await newUserOf('team', 'exports month 42')
       const page = await signIn(role)
@@ -156,7 +156,7 @@ routes:
     },
   )
 
-  it('every selection of a plan contains the configured plans, also after a reload', async () => {
+  it('every list of plans in a form contains the configured plans, even after a reload of the configuration', async () => {
     const page = await signIn('all')
     const optionsIn = async (selector: string) => {
       await page.locator(`${selector} option`, { hasText: 'starter' }).waitFor({ state: 'attached' })
@@ -198,7 +198,7 @@ routes:
     }
   })
 
-  it('an operator creates a user with a plan, and marks, finds and moves a user whose plan is not configured', async () => {
+  it('an operator creates a user with a plan, and finds and changes a user whose plan is marked as not configured', async () => {
     const { id, email } = await newUserOf('legacy', 'exports month 42')
     const page = await signIn('all')
     await open(page, 'users')
@@ -226,7 +226,7 @@ routes:
     expect(await at.gateway.sql('select plan from users where id = $1', [id])).toEqual([{ plan: 'team' }])
   })
 
-  it('the page of routes shows the quota and cost of a route, and explains a request with uses', async () => {
+  it('the page of routes shows the quota and cost of a route, and explains a request after a given number of uses', async () => {
     const page = await signIn('read')
     await open(page, 'routes')
     const requirements = (route: string) =>
@@ -259,7 +259,7 @@ routes:
       .toMatch(/^Would be refused with 429 .* quota refuses The quota is used up\. 429 quota_exceeded/)
   })
 
-  it('the page of the configuration shows all plans, their users and what they may use', async () => {
+  it('the page of the configuration shows each plan with its number of users, quotas, limits and features', async () => {
     await at.gateway.sql('delete from users')
     for (const plan of ['team', 'team', 'old']) await newUserOf(plan)
     const page = await signIn('read')

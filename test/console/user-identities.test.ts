@@ -12,7 +12,7 @@ describeWithChromium('the identities of a user in the console', chromium => {
   const at = gatewayBefore(startUpstream, () => '', { admin: adminWithTokens, auth: providers })
   const openUser = userPages(chromium, at)
 
-  /** Creates a user with two identities: one of a configured provider, and one with hostile texts. */
+  /** Creates a user with two identities: one of a known provider, and one with an unknown issuer and HTML in the ID. */
   async function newUserWithIdentities() {
     const user = await newUser(at.gateway)
     await at.gateway.sql(
@@ -51,7 +51,7 @@ describeWithChromium('the identities of a user in the console', chromium => {
     },
   )
 
-  it('are removed one by one after a confirmation, and the audit on the page shows the issuer', async () => {
+  it('are removed one by one after a confirmation, and the audit log of the user then shows the issuer', async () => {
     const user = await newUserWithIdentities()
     const page = await openUser(user.id, 'support')
     const title = 'Sign-in with other providers'

@@ -17,7 +17,7 @@ routes: [{ name: any, path: /any, upstream: echo }]
   )
   const openUser = userPages(chromium, at)
 
-  /** Creates a user with a key of each state, newest first: `hostile`, `expired`, `revoked`, `CI`. */
+  /** Creates a user with four keys. The newest key has HTML in its name. The others are `expired`, `revoked`, `CI`. */
   async function newUserWithKeys() {
     const user = await newUser(at.gateway, 'pro')
     await at.gateway.sql(
@@ -82,16 +82,16 @@ routes: [{ name: any, path: /any, upstream: echo }]
     },
   )
 
-  it('are revoked one by one after a confirmation, and the audit on the page shows the ID', async () => {
+  it('can be revoked individually after a confirmation, and the audit log of the user then shows the ID of the key', async () => {
     const user = await newUserWithKeys()
     const page = await openUser(user.id, 'support')
     const row = tableOf(page, 'API keys').locator('tbody tr', { hasText: 'peage_AAAAAA' })
     await row.getByRole('button', { name: 'Revoke key' }).click()
     const dialog = page.locator('dialog')
-    await dialog.getByText(`The API key CI of ${user.email} stops working immediately.`).waitFor()
+    await dialog.getByText(`The API key "CI" of ${user.email} stops working immediately.`).waitFor()
     expect(await liveOf(user.id)).toEqual(['A', 'C', 'D'])
     await dialog.getByRole('button', { name: 'Revoke key' }).click()
-    await page.getByText('The API key CI is revoked.').waitFor()
+    await page.getByText('The API key "CI" is revoked.').waitFor()
     await row.getByText('revoked', { exact: true }).waitFor()
     expect(await row.getByRole('button').count()).toBe(0)
     expect(await liveOf(user.id)).toEqual(['C', 'D'])
@@ -104,14 +104,14 @@ routes: [{ name: any, path: /any, upstream: echo }]
     expect(await entry.innerText()).toContain('Revoke API key')
   })
 
-  it('are revoked all at once with the key api-token, and only the button for all keys remains', async () => {
+  it('can be revoked all at once, including the key "api-token", and then only the button for all keys remains', async () => {
     const user = await newUserWithKeys()
     await giveKey(at.gateway, user, `peage_key_of_${user.id}`)
     const page = await openUser(user.id, 'all')
     await page.getByRole('button', { name: 'Revoke all API keys' }).click()
     await page.locator('dialog').getByRole('button', { name: 'Revoke all API keys' }).click()
     await page.getByText('All API keys are revoked.').waitFor()
-    await page.getByText('No key api-token.').waitFor()
+    await page.getByText('No key "api-token".').waitFor()
     expect(await page.getByRole('button', { name: /^Revoke/ }).allTextContents()).toEqual([
       'Revoke all API keys',
     ])

@@ -9,7 +9,7 @@ type Role = keyof typeof tokens
 type At = { readonly gateway: Pick<TestGateway, 'admin'> }
 
 /**
- * Starts a browser for the tests of a suite. After each test, no page may have reported an error or a warning.
+ * Starts a browser for the tests of a suite. After each test, checks that no page has reported an error or a warning.
  * @param at the gateway of the suite
  * @returns a function that signs in to the console with the token of a role
  */
@@ -37,7 +37,7 @@ export function consolePages(chromium: string, at: At) {
   }
 }
 
-/** Like `consolePages`. @returns a function that signs in and opens the page of the user with the id */
+/** Starts a browser, like `consolePages`. @returns a function that signs in and opens the page of the user `id` */
 export function userPages(chromium: string, at: At) {
   const signIn = consolePages(chromium, at)
   return async (id: number, role: Role, options: BrowserContextOptions = {}): Promise<Page> => {

@@ -1,27 +1,31 @@
-// Reads the hashes of other systems, except Argon2. One table has the form, the limits and the check of each format.
+// Reads the password hashes of other systems, except Argon2 hashes. A table defines the form, the limits and the check
+// of each format.
 import { timingSafeEqual } from 'node:crypto'
 import { decodeBase64, decodeBcryptBase64 } from './decode.ts'
 import { deriveBcrypt, deriveFirebase, derivePbkdf2, deriveScrypt, type ScryptParameters } from './derive.ts'
 
 export type ForeignFormat = 'bcrypt' | 'pbkdf2_sha256' | 'pbkdf2_sha512' | 'scrypt' | 'fbscrypt'
 
-/** Computes the hash of a password with the parameters of a stored hash. */
+/** A stored hash. `matches` hashes a password with the same parameters and compares the two hashes. */
 interface ForeignHash {
   readonly format: ForeignFormat
   matches(password: string): Promise<boolean>
 }
 
 export interface FormatRule {
-  /** The name for people. */
+  /** The name of the format in error messages. */
   readonly name: string
-  /** Every text that begins like this is a hash of this format, or a fault. */
+  /**
+   * Matches the beginning of a hash of this format. A text with this beginning is a valid hash of this format, or it is
+   * refused.
+   */
   readonly start: RegExp
-  /** The accepted form, for people. */
+  /** The accepted form, for error messages. */
   readonly form: string
   readonly pattern: RegExp
-  /** The accepted parameters and lengths, as sentences. */
+  /** The accepted parameters and lengths, as sentences for error messages. */
   readonly limits: string
-  /** @returns undefined if the hash is outside of the limits */
+  /** @returns undefined if the hash is not within the limits */
   read(parts: Parts): ForeignHash | undefined
 }
 
@@ -69,15 +73,15 @@ function readScryptParameters(N: number, { r: blocks, p: lanes }: Parts): Scrypt
   // RFC 7914 §2 requires N to be a power of 2, greater than 1 and less than 2^(16·r).
   const log = Math.log2(N)
   if (!Number.isInteger(log) || log < 1 || r < 1 || p < 1 || log >= 16 * r) return undefined
-  // The lanes need 128·r·p bytes in addition to the 128·N·r bytes.
+  // The lanes need another 128·r·p bytes in addition to the 128·N·r bytes, so both values are limited.
   if (128 * r * Math.max(N, p) > maxScryptBytes || 128 * N * r * p > maxScryptWork) return undefined
   return { N, r, p }
 }
 
-const saltLimits = 'The salt has 4 to 64 bytes.'
-const hashLimits = 'The hash has 16 to 64 bytes.'
-const pbkdf2Limits = `There are 1,000 to 5,000,000 rounds. ${saltLimits}`
-const scryptLimits = `N is a power of 2. 128·N·r is at most 256 MiB, and 128·N·r·p is at most 1 GiB. ${saltLimits}`
+const saltLimits = 'The salt must have 4 to 64 bytes.'
+const hashLimits = 'The hash must have 16 to 64 bytes.'
+const pbkdf2Limits = `There must be 1,000 to 5,000,000 rounds. ${saltLimits}`
+const scryptLimits = `N must be a power of 2. 128·N·r must be at most 256 MiB, and 128·N·r·p at most 1 GiB. ${saltLimits}`
 
 export const foreignFormats: readonly FormatRule[] = [
   {
@@ -85,7 +89,7 @@ export const foreignFormats: readonly FormatRule[] = [
     start: /^\$2[aby]?\$/,
     form: '$2b$COST$ and 53 characters, with the prefix $2a$, $2b$ or $2y$',
     pattern: /^\$2[aby]\$(?<cost>\d\d)\$(?<salt>[./A-Za-z0-9]{22})(?<hash>[./A-Za-z0-9]{31})$/,
-    limits: 'The cost is 4 to 14.',
+    limits: 'The cost must be 4 to 14.',
     read({ cost, salt = '', hash = '' }) {
       if (!isBetween(Number(cost), 4, 14)) return undefined
       const saltBytes = decodeBcryptBase64(salt)
@@ -98,7 +102,7 @@ export const foreignFormats: readonly FormatRule[] = [
     start: /^pbkdf2_sha256\$/,
     form: 'pbkdf2_sha256$ROUNDS$SALT$HASH',
     pattern: /^pbkdf2_sha256\$(?<rounds>\d{1,10})\$(?<salt>[^$\p{Cc}\p{Cs}]+)\$(?<hash>[^$]+)$/u,
-    limits: `${pbkdf2Limits} The hash has 32 bytes.`,
+    limits: `${pbkdf2Limits} The hash must have 32 bytes.`,
     read({ rounds: count, salt = '', hash: text = '' }) {
       const hash = decodeBase64(text, 'passlib')
       if (hash?.length !== 32) return undefined
@@ -132,7 +136,7 @@ export const foreignFormats: readonly FormatRule[] = [
       const salt = decodeBase64(saltText, 'passlib')
       const hash = decodeBase64(text, 'passlib')
       const cost = Number(ln)
-      // passlib writes the logarithm of N, and Ory writes N itself.
+      // `ln` is the logarithm of N in hashes of passlib, and N itself in hashes of Ory.
       if (cost > 31 && cost < 1024) return undefined
       const parameters = readScryptParameters(cost <= 31 ? 2 ** cost : cost, others)
       if (salt === undefined || hash === undefined || parameters === undefined) return undefined
@@ -146,7 +150,7 @@ export const foreignFormats: readonly FormatRule[] = [
     form: '$fbscrypt$v=1,n=N,r=R,p=P,ss=SEPARATOR,sk=SIGNER_KEY$SALT$HASH',
     pattern:
       /^\$fbscrypt\$v=1,n=(?<n>\d{1,2}),r=(?<r>\d{1,10}),p=(?<p>\d{1,10}),ss=(?<ss>[^,$]+),sk=(?<sk>[^,$]+)\$(?<salt>[^$]+)\$(?<hash>[^$]+)$/,
-    limits: `n is the logarithm of N. ${scryptLimits} The separator has 1 to 64 bytes. The signer key and the hash have 64 bytes each.`,
+    limits: `n is the logarithm of N. ${scryptLimits} The separator must have 1 to 64 bytes. The signer key and the hash must have 64 bytes each.`,
     read({ n, ss, sk, salt: saltText, hash: text, ...others }) {
       const [separator, signerKey, salt, hash] = [ss, sk, saltText, text].map(part =>
         decodeBase64(part ?? '', 'firebase'),
@@ -161,7 +165,7 @@ export const foreignFormats: readonly FormatRule[] = [
   },
 ]
 
-/** Reads a stored hash. @returns undefined if it is not within the limits of a format of the table */
+/** Reads a stored hash. @returns undefined if no format matches, or if the hash is not within the limits */
 export function findForeignHash(text: string): ForeignHash | undefined {
   for (const { pattern, read } of foreignFormats) {
     const parts = pattern.exec(text)?.groups

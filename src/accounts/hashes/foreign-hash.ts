@@ -3,15 +3,15 @@ import { isWithinArgon2Limits } from './argon2.ts'
 import { decodeBase64 } from './decode.ts'
 import { type ForeignFormat, foreignFormats, isHashLength, isSaltLength } from './foreign-formats.ts'
 
-/** The stored text of a user without a password. It is the hash of no password. */
+/** The stored hash of a user without a password. No password matches it. */
 export const noHash = '!'
 
 export type HashFormat = 'argon2id' | 'argon2i' | ForeignFormat
 
 /**
  * Checks a password hash of another system.
- * @returns the text to store, or the reason for a refusal with the accepted values. The reason never contains a part of
- *   the hash.
+ * @returns the hash to store, or `problem` if the hash is refused. `problem` contains the reason and the accepted
+ *   values, but no part of the hash.
  */
 export function readForeignHash(text: string): { hash: string; format: HashFormat } | { problem: string } {
   if (text === '' || text === noHash)
@@ -20,7 +20,8 @@ export function readForeignHash(text: string): { hash: string; format: HashForma
   const rule = foreignFormats.find(({ start }) => start.test(text))
   if (rule === undefined) return { problem: refusalOf(text) }
   const parts = rule.pattern.exec(text)?.groups
-  if (parts === undefined) return { problem: `This is not a ${rule.name} hash of the form ${rule.form}.` }
+  if (parts === undefined)
+    return { problem: `This ${rule.name} hash does not have the accepted form ${rule.form}.` }
   const found = rule.read(parts)
   if (found === undefined)
     return { problem: `This ${rule.name} hash is not within the limits. ${rule.limits}` }
@@ -33,25 +34,25 @@ const argon2Start = /^(?:argon2)?\$argon2/
 const argon2Hash =
   /^(?:argon2)?\$argon2(?<type>id?)\$v=19\$m=(?<m>[1-9]\d{0,9}),t=(?<t>[1-9]\d{0,9}),p=(?<p>[1-9]\d{0,9})\$(?<salt>[^$]+)\$(?<hash>[^$]+)$/
 
-/** Returns the PHC string with standard base64 without padding, which is the only form that logins check. */
+/** Returns the PHC string in standard base64 without padding, because logins can check only this form. */
 function readArgon2(text: string): ReturnType<typeof readForeignHash> {
   const parts = argon2Hash.exec(text)?.groups
   if (parts === undefined) {
     return {
       problem:
-        'This is not an Argon2 hash of the form $argon2id$v=19$m=M,t=T,p=P$SALT$HASH or $argon2i$v=19$m=M,t=T,p=P$SALT$HASH.',
+        'This Argon2 hash does not have the accepted form $argon2id$v=19$m=M,t=T,p=P$SALT$HASH or $argon2i$v=19$m=M,t=T,p=P$SALT$HASH.',
     }
   }
   const { type, m, t, p } = parts
   const salt = decodeBase64(parts.salt ?? '', 'passlib')
   const hash = decodeBase64(parts.hash ?? '', 'passlib')
   const [memoryKiB, passes, lanes] = [Number(m), Number(t), Number(p)]
-  // RFC 9106 §3.1 requires 8 KiB for each lane. The library refuses salts of fewer than 8 bytes.
+  // RFC 9106 §3.1 requires 8 KiB of memory for each lane. The library refuses salts of fewer than 8 bytes.
   const isComputable = memoryKiB >= 8 * lanes && isWithinArgon2Limits({ memoryKiB, passes, lanes })
   if (!isComputable || !salt || !isSaltLength(salt, 8) || !hash || !isHashLength(hash)) {
     return {
       problem:
-        'This Argon2 hash is not within the limits. The memory is 8 KiB for each lane to 256 MiB. There are at most 16 lanes. Memory times passes is at most 1 GiB. The salt has 8 to 64 bytes, and the hash has 16 to 64 bytes.',
+        'This Argon2 hash is not within the limits. The memory must be at least 8 KiB for each lane, and at most 256 MiB. At most 16 lanes are allowed. Memory times passes must be at most 1 GiB. The salt must have 8 to 64 bytes, and the hash 16 to 64 bytes.',
     }
   }
   const [encodedSalt, encodedHash] = [salt, hash].map(bytes => bytes.toString('base64').replaceAll('=', ''))
@@ -61,16 +62,16 @@ function readArgon2(text: string): ReturnType<typeof readForeignHash> {
   }
 }
 
-/** Names the format of a text that is not accepted. */
+/** Returns why a text is refused. The reason contains the name of the format, if the format is known. */
 function refusalOf(text: string): string {
   const weak = tooWeak.find(([, pattern]) => pattern.test(text))
   if (weak !== undefined) return `${weak[0]} is too weak to keep. Import the user without a hash.`
   const other = notAccepted.find(([, pattern]) => pattern.test(text))
   const name =
     other === undefined
-      ? 'The format of this hash is not known, and plain text is too weak to keep'
+      ? 'The format of this hash is unknown. A password in plain text is too weak to keep'
       : `${other[0]} is not accepted`
-  return `${name}. Accepted are Argon2, bcrypt, PBKDF2, scrypt and Firebase scrypt. Import the user without a hash.`
+  return `${name}. The accepted formats are Argon2, bcrypt, PBKDF2, scrypt and Firebase scrypt. Import the user without a hash.`
 }
 
 const tooWeak: readonly (readonly [string, RegExp])[] = [
@@ -88,8 +89,8 @@ const notAccepted: readonly (readonly [string, RegExp])[] = [
   ['bcrypt with the prefix $2x$, which marks hashes of a faulty program,', /^\$2x\$/],
   ['bcrypt over SHA-256', /^(?:\$bcrypt-sha256|bcrypt_sha256)\$/],
   ['bcrypt with the prefix of Django', /^bcrypt\$/],
-  ['PBKDF2 with another hash function or form', /^(?:\$pbkdf2|pbkdf2)/],
-  ['scrypt of another form', /^(?:scrypt|\$7\$)/],
+  ['PBKDF2 with this hash function or in this form', /^(?:\$pbkdf2|pbkdf2)/],
+  ['scrypt in this form', /^(?:scrypt|\$7\$)/],
   ['Firebase scrypt in the form of Ory', /^\$firescrypt\$/],
   ['SHA-256-crypt', /^\$(?:5|sha256-crypt)\$/],
   ['SHA-512-crypt', /^\$(?:6|sha512-crypt)\$/],

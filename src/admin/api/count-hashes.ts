@@ -1,4 +1,4 @@
-// Counts the users of each format of password hashes.
+// Counts how many users have a password hash of each format.
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
@@ -8,11 +8,11 @@ const counts = terms.record({
   hashes: Type.Array(
     terms.record({
       format: terms.text(
-        'The format: `argon2id`, `argon2i`, `bcrypt`, `pbkdf2_sha256`, `pbkdf2_sha512`, `scrypt` or `fbscrypt`. `none` means no password, and `other` means a hash that matches no password.',
+        'The format: `argon2id`, `argon2i`, `bcrypt`, `pbkdf2_sha256`, `pbkdf2_sha512`, `scrypt` or `fbscrypt`. `none` means no password, and `other` means a hash in any other format.',
       ),
       users: terms.count('The number of users, which includes inactive users.'),
     }),
-    { description: 'The formats, the largest number of users first.' },
+    { description: 'The formats. The format with the most users comes first.' },
   ),
 })
 
@@ -20,14 +20,14 @@ export const countHashes = {
   method: 'GET',
   path: '/admin/v1/password-hashes',
   id: 'countHashes',
-  summary: 'Counts the users of each format of password hashes',
+  summary: 'Counts how many users have a password hash of each format',
   caller: 'operator',
   roles: ['read', 'support'],
   responses: { 200: { description: 'The formats with their numbers of users.', body: counts } },
   refusals: operatorRefusals,
 } as const satisfies Operation
 
-/** The time limit of the statement, because it reads all users. */
+/** The time limit of the SQL statement, which reads all users. */
 const timeoutMs = 5_000
 
 export function createHashCounts({ hashCounts }: AdminDependencies): AdminEndpoint {

@@ -48,7 +48,7 @@ export const explainRequest = {
     ),
     used_today: Type.Optional(
       terms.count(
-        'Daily uses already spent. Not allowed with `user_id`, because the user record contains this number.',
+        'Daily uses that the user has already spent today. Not allowed with `user_id`, because the user record contains this number.',
       ),
     ),
   }),
@@ -74,7 +74,7 @@ export const explainRequest = {
         status: terms.nullable(
           Type.Integer({
             description:
-              'The status code of the refusal; 200 if the request passes on a route for forward auth only. `null` if the request passes on any other route.',
+              'The status code of the refusal. If the request is allowed: 200 on a route for forward auth only, and `null` on any other route.',
           }),
         ),
         upstream: terms.nullable(
@@ -118,7 +118,7 @@ export function createExplainEndpoint(dependencies: AdminDependencies): AdminEnd
   }
 }
 
-/** Describes the caller by the user's records: plan, verification, activity, today's uses, and uses of quotas. */
+/** Describes a stored user as the caller: plan, email verification, active state, today's uses, and uses of quotas. */
 export function byRecord(
   user: User,
   usage: readonly QuotaUsage[],

@@ -53,7 +53,11 @@ const route = terms.record(
     guards: Type.Array(terms.oneOf(guardNames, 'The name of the guard.'), {
       description: 'The active guards, in the order in which they run.',
     }),
-    scope: terms.nullable(terms.text('The scope that an API key with scopes needs. `null` means none.')),
+    scope: terms.nullable(
+      terms.text(
+        'The scope that an API key with scopes needs. With `null`, a route with authentication refuses API keys with scopes.',
+      ),
+    ),
     bearer_only: Type.Boolean({ description: '`true` if the route accepts only access tokens.' }),
     plans: terms.nullable(
       Type.Array(terms.plan, { description: 'The plans that may use the route. `null` means every plan.' }),
@@ -64,7 +68,7 @@ const route = terms.record(
     quota: terms.nullable(
       terms.record({
         name: terms.text('The name of the quota.'),
-        cost: terms.count('The uses that one request counts.'),
+        cost: terms.count('The number of uses that one request counts as.'),
       }),
     ),
     rate_limit: terms.nullable(

@@ -28,7 +28,9 @@ const problem = terms.record(
   {
     line: Type.Integer({ description: 'The line in the file, counted from 1.' }),
     column: Type.Integer({ description: 'The column in the line, counted from 1.' }),
-    path: terms.text('The configuration key. Empty for the whole file. `?` stands for an unknown key.'),
+    path: terms.text(
+      'The configuration key. Empty if the error concerns the whole file. `?` stands for an unknown key.',
+    ),
     text: terms.text('The error, and how to fix it.'),
   },
   { title: 'ConfigurationProblem', description: 'An error in a rejected file.' },

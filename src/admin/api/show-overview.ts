@@ -1,4 +1,4 @@
-// Shows the state of the gateway and its last 15 minutes, for the console.
+// Shows the state of the gateway, and figures of the last 15 minutes, for the console.
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
@@ -21,7 +21,7 @@ export const showOverview = {
   method: 'GET',
   path: '/admin/v1/overview',
   id: 'showOverview',
-  summary: 'Shows the state of the gateway and its last 15 minutes, in steps of 10 s',
+  summary: 'Shows the state of the gateway, and figures of the last 15 minutes in steps of 10 s',
   caller: 'operator',
   roles: ['read', 'support'],
   responses: {
@@ -100,7 +100,9 @@ export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEn
   }
 }
 
-/** @param worker the health of a worker; undefined if this process itself serves requests and is therefore running */
+/**
+ * @param worker the health of a worker; undefined if there are no workers, because this process serves requests itself
+ */
 function stateOf(worker: WorkerHealth | undefined): 'ok' | 'degraded' | 'down' {
   if (worker === undefined) return 'ok'
   if (worker.pid === undefined || worker.stores === undefined) return 'down'

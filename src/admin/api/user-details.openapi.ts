@@ -9,7 +9,7 @@ export const session = record(
   {
     id: terms.text('The session ID, a UUID. It is the `sid` of the session’s tokens.'),
     created_at: terms.instant('The time of the login.'),
-    expires_at: terms.instant('The expiry time of the session, unless its tokens are refreshed.'),
+    expires_at: terms.instant('The time when the session expires if its tokens are not refreshed.'),
   },
   { title: 'Session', description: 'An active session.' },
 )
@@ -25,14 +25,15 @@ export const details = record(
     usage: terms.quotaUsage,
     sessions: Type.Optional(
       Type.Array(sessionWithDevice, {
-        description: 'The newest active sessions, at most 100, oldest first. Absent for role `billing`.',
+        description:
+          'The 100 active sessions with the newest logins, sorted by login from oldest to newest. Absent for role `billing`.',
       }),
     ),
     api_token: Type.Optional(accountExport.properties.api_token),
     api_keys: Type.Optional(
       Type.Array(terms.keyRecord, {
         description:
-          'The newest API keys, live and revoked, at most 100, newest first. Absent for role `billing`.',
+          'The 100 newest API keys, including revoked keys, sorted from newest to oldest. Absent for role `billing`.',
       }),
     ),
     identities: Type.Optional(

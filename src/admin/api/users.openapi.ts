@@ -15,7 +15,7 @@ const readingOfUser = {
   params,
   refusals: mergeRefusals(operatorRefusals, unknownUser),
 } as const
-/** A change that takes no body. */
+/** The common parts of the changes whose request has no body. */
 const changeOfUser = { ...readingOfUser, refusals: mergeRefusals(bodilessRefusals, unknownUser) }
 const email = terms.text(
   'An email of at most 254 characters. It is stored without surrounding white space, in lower case and in Unicode NFC.',
@@ -28,7 +28,7 @@ export const userOperations = {
     id: 'showUser',
     summary: 'Shows one user',
     description:
-      'The response has the 100 newest active sessions, oldest first. Use the sessions endpoint for the full list.',
+      'The response has the 100 active sessions with the newest logins, sorted by login from oldest to newest. Use the sessions endpoint for the full list.',
     ...readingOfUser,
     roles: ['read', 'support', 'billing'],
     responses: { 200: { description: 'The user with all related data.', body: details } },
@@ -78,7 +78,7 @@ export const userOperations = {
     id: 'resetUsage',
     summary: 'Resets a user’s daily uses and quotas',
     description:
-      'Without a body, all uses are reset to 0. A quota that no plan states is refused. The audit log records the call.',
+      'Without a body, all uses are reset to 0. A quota that no plan has is refused. The audit log records the call.',
     ...changeOfUser,
     isBodyOptional: true,
     body: record({
@@ -204,7 +204,7 @@ export const userOperations = {
     method: 'DELETE',
     path: '/admin/v1/users/:id/api-token',
     id: 'revokeUserApiToken',
-    summary: 'Revokes a user’s key of `/api/v1/user/api-token`',
+    summary: 'Revokes the API key that a user created with `/api/v1/user/api-token`',
     description: 'The audit log records the call.',
     ...changeOfUser,
     roles: ['support'],

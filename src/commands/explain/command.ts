@@ -40,7 +40,10 @@ export function explainCommand(io: Io): Command {
         .default(0),
     )
     .addOption(
-      new Option('--used <n>', 'uses of the route’s quota that are counted in the current period')
+      new Option(
+        '--used <n>',
+        'uses of the route’s quota that the caller has already spent in the current period',
+      )
         .argParser(readCount)
         .default(0),
     )

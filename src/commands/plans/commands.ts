@@ -35,7 +35,11 @@ function list(io: Io): Command {
 function move(io: Io): Command {
   return new Command('move')
     .description('Move every user of one plan to another plan; can be repeated after an interruption')
-    .addArgument(new Argument('<from>', 'plan of the users, configured or not').argParser(readPlanName))
+    .addArgument(
+      new Argument('<from>', 'current plan of the users; the plan does not have to be configured').argParser(
+        readPlanName,
+      ),
+    )
     .addArgument(new Argument('<to>', 'new plan').argParser(readPlanName))
     .option('--yes', 'move without asking for confirmation')
     .action((from: Plan, to: Plan, options: Options & { yes?: true }, command: Command) => {
@@ -48,10 +52,10 @@ function move(io: Io): Command {
         async users => {
           const { plans, unknown } = await users.plans()
           const names = plans.map(({ name }) => name)
-          // The plans of a running gateway may differ from the file.
+          // If a gateway is running, `plans` contains its plans. They may differ from the plans in the file.
           if (!names.includes(to)) throw new UnknownPlan(to, names)
           const known = [...plans, ...(unknown ?? [])].find(({ name }) => name === from)?.users
-          // If the users could not be counted in time, the number is not known.
+          // `unknown` is null if the users could not be counted in time.
           const count = unknown === null ? undefined : (known ?? 0)
           const who = count === undefined ? 'every user' : `${count} user${count === 1 ? '' : 's'}`
           const { confirm } = await import('../users/prompt.ts')

@@ -18,7 +18,7 @@ export function keyArgument(): Argument {
 
 function readKeyId(text: string): string {
   if (isKeyId(text)) return text
-  throw new InvalidArgumentError('It must be the ID of an API key. peage users keys prints the IDs.')
+  throw new InvalidArgumentError('It must be the ID of an API key. Run peage users keys to see the IDs.')
 }
 
 /** @returns the normalized email of a new account */
@@ -28,7 +28,7 @@ export function readNewEmail(text: string): string {
   throw new InvalidArgumentError('It contains an invisible character, for example a zero-width space.')
 }
 
-/** @returns the normalized email; it may also be an email that only version 0.1 accepted */
+/** @returns the normalized email; emails that only version 0.1 accepted are valid too */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (isFindableEmail(email)) return email
@@ -44,7 +44,10 @@ export function passwordOption(): Option {
   return new Option('--password-stdin', 'read the password from standard input')
 }
 
-/** Call it before anything is opened. @throws CommanderError (exit code 2) if standard input is not a terminal */
+/**
+ * Call this before the database is opened.
+ * @throws CommanderError (exit code 2) if standard input is not a terminal
+ */
 export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
   if (!stdin.isTTY) command.error(`error: cannot prompt without a terminal; ${instead}`, { exitCode: 2 })
 }

@@ -166,7 +166,7 @@ function resetUsage(io: Io): Command {
         const known = resettableQuotas((await users.plans()).plans)
         if (quota !== undefined && !known.includes(quota)) {
           const remedy = `Use one of: ${known.join(', ')}.`
-          command.error(`error: no plan states the quota ${quota}. ${remedy}`, { exitCode: 2 })
+          command.error(`error: no plan has the quota ${quota}. ${remedy}`, { exitCode: 2 })
         }
         const { id } = await findUser(users, ref)
         const user = orNoSuchUser(await users.resetUsage(id, quota), ref)
@@ -252,14 +252,14 @@ function revokeKeys(io: Io): Command {
         if (!(await users.revokeKeys(user.id, key))) throw noSuchUser(ref)
         const label = userLabel(user)
         if (key === undefined) await report(io, options, user, `all API keys of ${label} were revoked`)
-        else await report(io, options, user, `the API key ${key} of ${label} was revoked, or there was none`)
+        else await report(io, options, user, `the API key ${key} of ${label} was revoked, if it existed`)
       }),
     )
 }
 
 function hashes(io: Io): Command {
   return new Command('hashes')
-    .description('Count the users of each format of password hashes')
+    .description('Count the users by the format of their password hash')
     .action(({ config, json }: Options) =>
       withUsers(io, config, async users => {
         const counts = await users.hashes()

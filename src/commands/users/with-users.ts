@@ -1,4 +1,5 @@
-// Gives commands access to accounts, in the database or through a running gateway that has the database open.
+// Gives commands access to accounts. A command opens the database itself, or uses a running gateway that already has
+// the database open.
 import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
@@ -20,9 +21,9 @@ export type WithUsers = typeof withUsers
 /**
  * Runs `work` on the accounts in the database, with the plans of the configuration. If a running gateway uses the data
  * folder, `work` goes through the admin listener of that gateway instead.
- * @param plan a plan that must be configured: in the file, or in the running gateway if `work` goes through it
- * @throws CommanderError (exit code 2) if the configuration is invalid or does not have the plan; otherwise an Error with
- *   a message for the operator
+ * @param plan a plan that must be configured: in the running gateway if `work` goes through it, otherwise in the file
+ * @throws CommanderError (exit code 2) if the configuration is invalid or does not contain the plan; otherwise an Error
+ *   with a message for the operator
  */
 export async function withUsers(
   io: Io,
@@ -34,7 +35,7 @@ export async function withUsers(
   const { names } = createPlans(loaded.config.plans)
   try {
     if (plan === undefined || names.includes(plan)) return await withUsersOf(io, file, loaded, work)
-    // Only a running gateway may have the plan.
+    // The file does not contain the plan. So the plan is refused, unless a running gateway has it.
     const refuse = async () => {
       throw new UnknownPlan(plan, names)
     }
@@ -67,7 +68,7 @@ export function withUsersOf<T>(
         return await work(createAdminClient(config.admin, file, variables['/admin/token']))
       } catch (error) {
         if (!(error instanceof AdminUnavailable)) throw error
-        const remedy = `Stop the process that uses the folder, or run it with an admin listener and a token that ${file} also contains.`
+        const remedy = `Stop the process that uses the folder. Or restart that process with an admin listener and an admin token, and put the same token into ${file}.`
         throw new PreventedWhileLocked(`${error.message}. ${remedy}`)
       }
     },

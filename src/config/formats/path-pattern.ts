@@ -1,12 +1,12 @@
 // Parses and compares the patterns of `routes[].path`: literal segments, `:param` segments, and a trailing `/*`.
 
 type Segment =
-  /** `value` is percent-decoded once and lower-cased in ASCII, like a request path before it is matched. */
+  /** `value` is percent-decoded once, and its ASCII letters are lower-cased. The same is done with request paths. */
   { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
 
 export interface PathPattern {
   readonly segments: readonly Segment[]
-  /** Whether the pattern ends in `/*`. It then matches the bare prefix and every path below the prefix. */
+  /** Whether the pattern ends in `/*`. If so, it matches the path before `/*` and every path below that path. */
   readonly wildcard: boolean
 }
 
@@ -18,8 +18,8 @@ export class PathPatternError extends Error {
 }
 
 /**
- * Parses a declared path and ignores a trailing slash. Characters that the gateway refuses in every request are refused
- * here too, because the route could never match.
+ * Parses the path of a route and ignores a trailing slash. Also refuses every character that the gateway refuses in
+ * requests, because a route with this character could never match.
  * @throws PathPatternError
  */
 export function parsePathPattern(path: string): PathPattern {
@@ -41,8 +41,8 @@ export function parsePathPattern(path: string): PathPattern {
 }
 
 /**
- * Returns a text for comparison. The texts of two patterns are equal if the patterns match the same paths, so the names
- * of parameters do not count. The separator is unambiguous, because no literal contains a slash.
+ * Returns a text for comparison. The texts of two patterns are equal if the patterns match the same paths. So the texts
+ * do not contain the names of parameters. The separator `/` is unambiguous, because no literal contains it.
  */
 export function comparisonKey({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
@@ -87,7 +87,7 @@ export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   return a.segments.length === b.segments.length && !a.wildcard && b.wildcard
 }
 
-/** The gateway serves these paths itself, before every route. They cannot be declared or forwarded. */
+/** The gateway serves these paths itself. They win over every route, and no route can declare or forward them. */
 const ownedPatterns: readonly PathPattern[] = [
   '/api/v1/auth/*',
   '/api/v1/user/api-token/*',
@@ -96,14 +96,14 @@ const ownedPatterns: readonly PathPattern[] = [
 ].map(parsePathPattern)
 
 /**
- * Whether the gateway itself serves every path of the pattern. The pattern of a route may match the gateway's own paths
- * and others. The gateway's own paths then win over the route.
+ * Whether the gateway itself serves every path that the pattern matches. False if the pattern also matches other paths.
+ * A route may have such a pattern, but the gateway's own paths win over the route.
  */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
 
-/** Whether the path is a path of the gateway, or above or below one. */
+/** Whether the path is one of the gateway's own paths, or lies above or below one of them. */
 export function touchesGatewayPath(path: PathPattern): boolean {
   const below = { ...path, wildcard: true }
   return [...ownedPatterns, upgradePattern].some(owned => overlap({ ...owned, wildcard: true }, below))
@@ -124,8 +124,8 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may contain * only as the whole last segment (write %2A for a literal *)')
   }
   if (/[{}]/.test(part)) {
-    // A URI has no raw braces (RFC 3986 §2), but other gateways write parameters in braces. The message does not repeat
-    // the segment, because the text next to the braces may come from a `${file:}`.
+    // A URI cannot contain raw braces (RFC 3986 §2). Operators may write them, because other gateways use braces for
+    // parameters. The message does not quote the segment, because a part of it may be the content of a `${file:}`.
     throw new PathPatternError(
       'contains braces; write a parameter as a whole segment such as :id (write %7B and %7D for literal braces)',
     )
@@ -150,7 +150,7 @@ function decodeLiteral(part: string): string {
     throw new PathPatternError(`has an invalid percent-escape in ${part} (write %25 for a literal %)`)
   }
   if (/[/\\;#?\p{Cc}]|%[0-9A-Fa-f]{2}/u.test(value)) {
-    throw new PathPatternError(`has an escape in ${part} that the gateway refuses in every request`)
+    throw new PathPatternError(`has a percent-escape in ${part} that the gateway refuses in every request`)
   }
   if (value === '.' || value === '..') throw new PathPatternError('must not contain . or .. segments')
   if (/[. ]$/.test(value))

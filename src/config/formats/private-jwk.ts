@@ -21,7 +21,7 @@ export interface PrivateJwk {
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits.
  * @param kid the name of the key; by default the JWK's own `kid`, or its RFC 7638 thumbprint
- * @returns the key, or an error that completes "the key …" or "the file …"
+ * @returns the key, or an error text that continues a sentence that begins with "the key" or "the file"
  */
 export function readJwk(text: string, kid?: string): PrivateJwk | { error: string } {
   const jwk = parseJwk(text)
@@ -34,8 +34,8 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (error !== undefined) return { error }
   const pair = readPair(pick(jwk, kind.publicMembers), pick(jwk, kind.privateMembers))
   if (typeof pair === 'string') return { error: pair }
-  // The members are not taken from the file, but exported by Node. In a file, Node accepts padding and missing zeros,
-  // but strict verifiers do not.
+  // The members are exported by Node instead of copied from the file. In a file, Node accepts padding and missing
+  // zeros. Strict verifiers would refuse both.
   const publicMembers = pick(pair.publicKey.export({ format: 'jwk' }), kind.publicMembers)
   const privateMembers = pick(pair.privateKey.export({ format: 'jwk' }), kind.privateMembers)
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
@@ -68,7 +68,7 @@ function parseJwk(text: string): Record<string, unknown> | string {
   try {
     jwk = JSON.parse(text)
   } catch {
-    // The parser's message quotes the text, and the text is a secret.
+    // The parser's message is not used, because it quotes the text, which is a secret.
     return 'is not JSON'
   }
   if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return 'is not a JWK (a JSON object)'
@@ -81,9 +81,9 @@ function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | und
   if (jwk.alg !== undefined && jwk.alg !== alg) {
     return `has alg ${JSON.stringify(jwk.alg)}, but a key of this type must have ${alg}`
   }
-  if (jwk.use !== undefined && jwk.use !== 'sig') return 'is not for signing (its use is not "sig")'
+  if (jwk.use !== undefined && jwk.use !== 'sig') return 'is not for signing (its member use is not "sig")'
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('sign'))) {
-    return 'is not for signing (its key_ops do not contain "sign")'
+    return 'is not for signing (its member key_ops does not contain "sign")'
   }
   return undefined
 }
@@ -141,7 +141,7 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
     .digest('base64url')
 }
 
-/** Returns the named members. A member that is not a string counts as missing, because a key has only strings. */
+/** Returns the members with these names. All members must be strings, so any other member counts as missing. */
 function pick(jwk: object, members: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     Object.entries(jwk).filter(([name, value]) => members.includes(name) && typeof value === 'string'),

@@ -1,10 +1,10 @@
-// Parses the addresses of the sign-in with other identity providers.
+// Parses the addresses in the settings for the sign-in with other identity providers.
 import { isLoopback } from './mail.ts'
 import { FormatError } from './units.ts'
 
 /**
  * Checks an issuer (OpenID Connect Discovery 1.0, section 2), and returns it unchanged. The discovery document and each
- * token must contain exactly this text. It may be empty only for a provider without a client id.
+ * token must contain exactly this text. The issuer may be empty only for a provider without a client id.
  */
 export function parseIssuer(text: string): string {
   if (text === '') return text
@@ -12,13 +12,13 @@ export function parseIssuer(text: string): string {
   const [, tenant = ''] = url.pathname.split('/')
   if (url.hostname === microsoftHost && sharedTenants.has(tenant.toLowerCase())) {
     throw new FormatError(
-      `must name one tenant; write its id in place of ${tenant}, because the tokens contain the issuer of the tenant`,
+      `must name one tenant; replace ${tenant} with the ID of the tenant, because each token contains the issuer of its tenant`,
     )
   }
   return text
 }
 
-/** The host of the issuers of Microsoft Entra ID. */
+/** The host in every issuer of Microsoft Entra ID. */
 export const microsoftHost = 'login.microsoftonline.com'
 const sharedTenants = new Set(['common', 'organizations', 'consumers'])
 
@@ -29,7 +29,10 @@ export function parsePublicUrl(text: string): string {
   return origin
 }
 
-/** Checks a page that browsers return to, and returns it unchanged. Requests must contain exactly this text. */
+/**
+ * Checks the address of a page to which browsers return, and returns the address unchanged. Requests must contain
+ * exactly this address.
+ */
 export function parseReturnUrl(text: string): string {
   parseUrl(text, 'must be an https:// address such as https://app.example.com/signed-in')
   if (/["<>\\^`{|}]/.test(text))
@@ -37,7 +40,7 @@ export function parseReturnUrl(text: string): string {
   return text
 }
 
-/** @param expected the message for a text that is no such address */
+/** @param expected the error message if the text is not a valid http or https address */
 function parseUrl(text: string, expected: string): URL {
   const [, scheme = '', authority] = /^(https?):\/\/([^/?#\\]+)/i.exec(text) ?? []
   if (authority === undefined || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text))

@@ -1,8 +1,8 @@
 // Parses quantities: durations, sizes, percentages, and rates.
 
 /**
- * The error for an invalid value. Its message describes a valid value and never repeats the invalid value. If it has no
- * message, the noun of the format is used, because several formats are durations with different limits.
+ * The error for an invalid value. Its message describes a valid value and never repeats the invalid value. If the
+ * message is empty, `formatError` uses the noun of the format instead. So several formats can share a parser.
  */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
@@ -48,7 +48,7 @@ export function parseDuration(text: string): number {
   return duration
 }
 
-/** Parses the interval between two DNS lookups of a name, from 1 s to 1 h, to milliseconds. */
+/** Parses the interval between two DNS lookups of a name (1 s to 1 h), and returns it in milliseconds. */
 export function parseLookUpInterval(text: string): number {
   const interval = parseDuration(text)
   if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be a duration from 1s to 1h')
@@ -57,17 +57,20 @@ export function parseLookUpInterval(text: string): number {
 
 const NONE = /^0(ms|s|m|h|d)?$/
 
-/** Parses the duration of a timer to milliseconds. 0 means no limit. */
+/** Parses the duration of a timer, and returns it in milliseconds. 0 means no limit. */
 export function parseAge(text: string): number {
   return NONE.test(text) ? 0 : parseDuration(text)
 }
 
-/** Parses a lifetime to milliseconds. 0 means no limit. */
+/** Parses a lifetime, and returns it in milliseconds. 0 means no limit. */
 export function parseSessionMax(text: string): number {
   return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
-/** Parses a lifetime of 1 s to 10 years to milliseconds. It must be in whole seconds, because JWTs count in seconds. */
+/**
+ * Parses a lifetime (1 s to 10 years), and returns it in milliseconds. The lifetime must be a whole number of seconds,
+ * because JWTs contain times in seconds.
+ */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be a whole number of seconds')
@@ -92,7 +95,7 @@ export function parsePercent(text: string): number {
   return percent
 }
 
-/** Parses a rate. For example, `300/1m` allows 300 in any minute. `0` becomes `null`, which means no limit. */
+/** Parses a rate. For example, `300/1m` allows 300 uses in any minute. `0` becomes `null`, which means no limit. */
 export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null
   const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []
@@ -114,7 +117,7 @@ export function parseAllowance(text: string): Allowance {
   if (digits === undefined) throw new FormatError()
   const limit = Number(digits)
   if (limit === 0)
-    throw new FormatError('must allow at least 1; write 0 without a period for a plan without uses')
+    throw new FormatError('must allow at least 1; for a plan without uses, write 0 without a period')
   if (limit > mostUses)
     throw new FormatError('must be at most 1000000000 per period; write unlimited for no limit')
   return { text, limit, period: period as Period }

@@ -12,7 +12,10 @@ const mostQuotas = 50
 const reservedQuota = 'free_daily'
 const reserved = 'is reserved for the daily uses of limits.free_daily; choose another name'
 
-/** Checks the names of the plans and quotas, and the limit of the plan `free`. */
+/**
+ * Checks the names of the plans and quotas. If the file has `limits.free_daily`, also checks that the plan `free`
+ * exists.
+ */
 export function checkPlans(yaml: YamlSource, validation: Validation, plans: DeclaredPlans): Diagnostic[] {
   const diagnostics: Diagnostic[] = []
   const holders = new Map<string, string>()
@@ -52,7 +55,8 @@ export function checkPlansOfRoutes(
   plans: DeclaredPlans,
 ): Diagnostic[] {
   const unknownPlan = unknownNameMessages('plan', plans.names)
-  // A file may have thousands of routes and 100 plans, but only the first problems are shown.
+  // The check of allowances stops at the limit, because a file may have thousands of routes and 100 plans. Only the
+  // first problems are shown.
   const allowances: Diagnostic[] = []
   const diagnostics = routes.flatMap(route => {
     if (allowances.length < mostProblems) allowances.push(...checkAllowances(yaml, route, plans))
@@ -81,7 +85,10 @@ function checkOtherGuards({ keys: { auth, free_daily }, diagnostic }: DeclaredRo
   return diagnostics
 }
 
-/** Checks that every plan that the route lets through states an allowance, and that the cost is not above it. */
+/**
+ * Checks each plan that the route lets through. The plan must have an allowance for the quota of the route. The
+ * allowance must be 0, or at least the cost of one request.
+ */
 function checkAllowances(
   yaml: YamlSource,
   { quota, plans: letThrough, pointer, diagnostic }: DeclaredRoute,
@@ -105,7 +112,7 @@ function withoutAllowance(plan: string, quota: string, plans: DeclaredPlans): st
   return `plan ${plan} states no allowance for this quota; ${instead}add a line to its quotas, for example ${quota}: 100/month`
 }
 
-/** Checks that the callers of the test cases are configured plans. */
+/** Checks that the plans in the `as` keys of the test cases are configured. */
 export function checkCallers(
   yaml: YamlSource,
   validation: Validation,
@@ -132,8 +139,8 @@ export function warnOfPlans(yaml: YamlSource, validation: Validation): Diagnosti
 }
 
 /**
- * Warns of quotas that no request can use. If a guard of a route is invalid or unknown, there is no warning, because
- * the author may have meant this quota.
+ * Warns of quotas that no request can use. If a route has an invalid guard, there is no warning, because the author may
+ * have meant the quota for this route.
  */
 function warnOfQuotas(yaml: YamlSource, validation: Validation, plans: DeclaredPlans): Diagnostic[] {
   const pointers = new Map<string, string>()
@@ -151,12 +158,15 @@ function warnOfQuotas(yaml: YamlSource, validation: Validation, plans: DeclaredP
     const letThrough = using.flatMap(route => route.plans ?? [])
     if (letThrough.some(plan => plans.allowance(plan, quota)?.limit !== 0)) return []
     const message =
-      'is 0 for every plan that its routes let through, so every request to these routes gets a 403 response'
+      'is 0 for every plan that the routes with this quota let through, so every request to these routes gets a 403 response'
     return [diagnosticAtKey(yaml, pointer, message)]
   })
 }
 
-/** The built-in plan `pro` has API keys and a webhook. Its users lose both if the file replaces it without them. */
+/**
+ * The built-in plan `pro` has API keys and a webhook. If the file declares `pro` without these keys, the users of this
+ * plan lose both.
+ */
 function warnOfPro(yaml: YamlSource, plans: DeclaredPlans): Diagnostic[] {
   return plans.all
     .filter(({ name, pointer }) => name === 'pro' && yaml.locations.has(pointer))

@@ -1,4 +1,4 @@
-// Checks the identity providers in `auth.providers`, and the pages that browsers return to.
+// Checks the identity providers in `auth.providers`, and the pages in `auth.return_urls`.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isLoopbackHttp } from '../formats/sign-in.ts'
 import { isMapping } from '../sections/shape.ts'
@@ -93,7 +93,7 @@ function warnOfLoopback(yaml: YamlSource, urls: WrittenSignIn['returnUrls']): Di
   const loopback = urls.filter(({ url }) => isLoopbackHttp(url))
   if (loopback.length === urls.length) return []
   const message =
-    'is on loopback beside https pages, so any program on the machine of a user may receive their codes; remove it in production'
+    'is on loopback, but other pages use https; remove it in production, because any program on a user’s machine could receive the codes of this user'
   return loopback.map(({ pointer }) => diagnosticAt(yaml, pointer, message))
 }
 
@@ -101,6 +101,6 @@ function warnOfMissingMail(yaml: YamlSource): Diagnostic[] {
   const { mail } = yaml.value as { mail?: { smtp?: unknown } | null }
   if (mail?.smtp) return []
   const message =
-    'need mail.smtp; without it, their users can set no password, change no email and delete no account'
+    'need mail.smtp; without mails, users of the providers cannot set a password, change their email or delete their account'
   return [diagnosticAtKey(yaml, '/auth/providers', message)]
 }

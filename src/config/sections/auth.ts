@@ -35,7 +35,7 @@ const remember = section(
   {
     users: Type.Integer({
       description:
-        'Maximum number of cached users per process. Three other caches have the same limit: owners of API keys, users without remaining daily uses, and quotas of users without remaining uses. One entry in each cache takes about 930 bytes in total.',
+        'Maximum number of cached users per process. Three other caches have the same limit: owners of API keys, users with no daily uses left, and quotas that a user has used up. Four entries, one in each cache, take about 930 bytes in total.',
       minimum: 1,
       maximum: maxRemembered,
       default: 100_000,
@@ -126,7 +126,7 @@ export const auth = section(
     }),
     return_urls: Type.Array(formatted('return_url'), {
       description:
-        'Pages that browsers may return to after they signed in with a provider. Empty: sign-in in a browser is off.',
+        'Pages to which browsers may return after the user has signed in with a provider. Empty: users cannot sign in with a provider in a browser.',
       default: [],
     }),
     providers,

@@ -55,7 +55,8 @@ export const mail = section(
     }),
     product: Type.Optional(
       formatted('product', {
-        description: 'Product name in subjects and texts. Omitted or empty: the host of from.',
+        description:
+          'Product name in subjects and texts. Omitted or empty: the domain of the sender in from.',
       }),
     ),
     contact: Type.Optional(

@@ -7,7 +7,10 @@ const entry = (title: string) => Type.String({ title, minLength: 1 })
 export const provider = section(
   {
     label: Type.Optional(
-      Type.String({ description: 'Text for a button. Omitted: the name of the provider.', minLength: 1 }),
+      Type.String({
+        description: 'Text for a sign-in button. Omitted: the name of the provider.',
+        minLength: 1,
+      }),
     ),
     issuer: formatted('issuer', {
       description:
@@ -41,11 +44,12 @@ export const provider = section(
     }),
     link: Type.Boolean({
       description:
-        'Link an unknown person to the account with the same verified email. false: only with the password of the account.',
+        'If a person signs in with this provider for the first time, link the sign-in to the account with the same verified email. false: link only after the person has entered the password of the account.',
       default: true,
     }),
     register: Type.Boolean({
-      description: 'Create an account for an unknown person. false: the response is 403.',
+      description:
+        'If a person signs in for the first time and has no account, create one. false: the response is 403.',
       default: true,
     }),
   },

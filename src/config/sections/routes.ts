@@ -25,7 +25,7 @@ const headers = section(
   { description: 'Headers to set or remove. Names are not case-sensitive.' },
 )
 
-/** Returns the quota of a route with its cost. The short form is only the name. */
+/** Returns the name and the cost of a route's quota. If the file contains only the name, the cost is 1. */
 export function readQuota(quota: string | { name: string; cost?: number }): { name: string; cost: number } {
   return typeof quota === 'string' ? { name: quota, cost: 1 } : { cost: 1, ...quota }
 }
@@ -99,7 +99,7 @@ export const route = section(
                 name: ownName('Name of a quota.'),
                 cost: Type.Optional(
                   Type.Integer({
-                    description: 'Uses that one request counts.',
+                    description: 'Number of uses that are counted for one request.',
                     minimum: 1,
                     maximum: 1_000,
                     default: 1,

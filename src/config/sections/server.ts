@@ -59,17 +59,17 @@ const forwardAuth = section(
     from: Type.Array(formatted('network'), {
       title: 'a list of at least one IP address or CIDR',
       description:
-        'Addresses and networks of the proxies that may ask. The address of the connection counts.',
+        'Addresses and networks of the proxies that may ask whether to forward a request. The address of the connection is checked, not a header.',
       minItems: 1,
     }),
     path: formatted('literal_path', {
-      description: 'Path at which proxies ask about a request.',
+      description: 'Path at which proxies ask whether to forward a request.',
       default: '/.peage/authorize',
     }),
   },
   {
     description:
-      'Forward auth: nginx, Traefik, Caddy or Envoy ask about each request and forward it themselves. Omit the section to switch it off.',
+      'Forward auth: nginx, Traefik, Caddy or Envoy ask the gateway whether to forward a request, and forward it themselves. Omit the section to switch forward auth off.',
   },
 )
 
@@ -87,7 +87,7 @@ export const server = section(
     ),
     workers,
     language: Type.Enum(['fr', 'en'], {
-      description: 'Language of error and message in the responses of the gateway.',
+      description: 'Language of the fields error and message in the responses of the gateway.',
       default: 'fr',
     }),
     trusted_proxies: Type.Array(formatted('network'), {

@@ -1,4 +1,4 @@
-// The schema of the `tests` section: test cases for the rest of the file, run by `peage test`.
+// The schema of the `tests` section: test cases for the other sections, run by `peage test`.
 import { Type } from '../../schema/type.ts'
 import { formatted, planReference, scopeName, section } from './builders.ts'
 
@@ -12,7 +12,11 @@ const caller = Type.Union(
           Type.Boolean({ description: 'Treat the email of the user as verified.', default: true }),
         ),
         used_today: Type.Optional(
-          Type.Integer({ description: 'Daily uses already spent.', minimum: 0, default: 0 }),
+          Type.Integer({
+            description: 'Daily uses that the user has already spent today.',
+            minimum: 0,
+            default: 0,
+          }),
         ),
         used: Type.Optional(
           Type.Integer({
@@ -25,12 +29,12 @@ const caller = Type.Union(
           Type.Unsafe<true>({
             type: 'boolean',
             const: true,
-            title: 'true; omit the key for an access token',
+            title: 'true; to send an access token, leave this setting out',
             description: 'Send an API key instead of an access token.',
           }),
         ),
         scopes: Type.Optional(
-          Type.Array(scopeName('Scope of the key.'), {
+          Type.Array(scopeName('Scope of the API key.'), {
             title: 'a list of scopes',
             description: 'Send an API key that is limited to these scopes.',
           }),
@@ -78,7 +82,7 @@ const expected = section(
     error: Type.Optional(
       Type.String({
         title: 'an error code such as plan_insufficient',
-        description: 'Error code of the refusal, as in X-Peage-Error.',
+        description: 'Error code of the response, as in X-Peage-Error.',
         minLength: 1,
       }),
     ),

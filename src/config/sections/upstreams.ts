@@ -80,7 +80,8 @@ const tls = section(
     ),
     server_name: Type.Optional(
       formatted('host', {
-        description: 'Name for SNI, also expected in the certificate. Omitted: the host of the target.',
+        description:
+          'Name that is sent as SNI and must be in the certificate. Omitted: the host of the target.',
       }),
     ),
   },
@@ -193,7 +194,7 @@ export const upstream = section(
     connections_per_client: Type.Optional(
       Type.Integer({
         description:
-          'Maximum number of connections per address and process for one user, or for one anonymous client address. Further requests get 429. Omitted: a quarter of connections, or no limit if connections is below 4.',
+          'Maximum number of connections per address and process for one user, or for one anonymous client address. Further requests get 429. Omitted: a quarter of the value of connections, or no limit if this value is below 4.',
         minimum: 1,
       }),
     ),

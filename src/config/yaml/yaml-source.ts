@@ -40,7 +40,7 @@ export interface YamlSource {
   readonly interpolated: ReadonlyMap<string, readonly string[]>
   /** JSON Pointers of the scalars that contain text from a `${file:}`. */
   readonly fromFile: ReadonlySet<string>
-  /** Pointers of values that could not be read. Further errors about them would only be consequences. */
+  /** JSON Pointers of values that could not be read. Each has a diagnostic already, so it needs no further ones. */
   readonly unknown: ReadonlySet<string>
 }
 
@@ -49,13 +49,13 @@ export function diagnosticAt(yaml: YamlSource, pointer: string, message: string)
   return { offset, path, message }
 }
 
-/** Creates a diagnostic at the key of a mapping instead of its value. */
+/** Creates a diagnostic about a value. Its position is the key of the value, if there is one. */
 export function diagnosticAtKey(yaml: YamlSource, pointer: string, message: string): Diagnostic {
   const diagnostic = diagnosticAt(yaml, pointer, message)
   return { ...diagnostic, offset: yaml.locations.get(pointer)?.key ?? diagnostic.offset }
 }
 
-/** Returns the positions of JSON Pointers. A value that is not in the file has the position of its nearest ancestor. */
+/** Returns a function that locates a value. A value that is not in the file has the position of the nearest parent. */
 export function positionsOf({ locations }: YamlSource, text: string): (pointer: string) => Position {
   const positionOf = positionsIn(text)
   return pointer => {
@@ -73,7 +73,7 @@ type Interpolate = (text: string, room: number) => InterpolationResult
 /** Maximum number of values that come from aliases. More values indicate an attack on memory ("billion laughs"). */
 const MAX_ALIASED_VALUES = 10_000
 
-/** Maximum number of values. A file of the maximum size that contains only routes has fewer. */
+/** Maximum number of values. Even a file of the maximum size that contains only routes has fewer values. */
 const MOST_VALUES = 500_000
 
 export function parseYaml(text: string, interpolate: Interpolate): YamlSource | Diagnostic[] {
@@ -131,7 +131,7 @@ class Reader {
 
   /**
    * Reads a value. An empty value gets the offset of its key.
-   * @param parent the path and the key of the value, and the offset to use if the value has none
+   * @param parent the path and the key of the value; `parent.value` is the offset if neither value nor key has one
    */
   #value(node: unknown, pointer: string, parent: SourceLocation, isAliased: boolean): unknown {
     const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
@@ -180,7 +180,7 @@ class Reader {
     return object
   }
 
-  /** Returns the pairs of a mapping, followed by the pairs that it merges in (`<<`). */
+  /** Returns the entries of a mapping, followed by the entries that `<<` merges into it from other mappings. */
   #entries(map: YAMLMap, location: SourceLocation): Entry[] {
     const own: Entry[] = []
     const sources: unknown[] = []
@@ -197,7 +197,7 @@ class Reader {
     for (const source of sources) {
       const merged = isAlias(source) ? this.#aliasTargets.get(source) : source
       if (!isMap(merged) || this.#open.has(merged)) {
-        this.#report(location, 'can merge (<<) only mappings that are defined before it')
+        this.#report(location, 'can merge (<<) only mappings that are defined earlier in the file')
         continue
       }
       if (this.#exceedsAliasLimit(location)) break
@@ -257,5 +257,5 @@ class Reader {
 function unreadable(alias: Alias, target: Node | undefined): string {
   if (target !== undefined) return 'the alias is inside the value that it refers to'
   if (alias.source.startsWith('.')) return 'put a wildcard in quotes, such as "*.example.com"'
-  return 'the alias refers to an anchor that is not defined before it'
+  return 'the alias refers to an anchor that is not defined earlier in the file'
 }

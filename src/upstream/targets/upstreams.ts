@@ -13,7 +13,9 @@ import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
-  /** Returns whether a request that failed on one endpoint may be sent to another endpoint. */
+  /**
+   * Returns whether the upstream has several endpoints, so that a request that failed on one can be sent to another.
+   */
   hasAlternatives(): boolean
   /** How many times a request may be sent again, if that is safe. */
   readonly retries: number
@@ -62,8 +64,7 @@ export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   dependencies: Dependencies,
 ): Upstreams {
-  // All files are read before the first target is opened. So if a file is unreadable, no open target has to be closed
-  // again.
+  // All files are read before the first target is opened. So an unreadable file does not leave open targets behind.
   const authorities = new Map(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
@@ -82,7 +83,8 @@ export function createUpstreams(
   return {
     get(name) {
       const upstream = upstreams.get(name)
-      if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
+      if (upstream === undefined)
+        throw new Error(`unknown upstream ${name}; the configuration check should have refused it`)
       return upstream.value
     },
     targetStatus: () => every.flatMap(({ upstream, target, value }) => statusOf(upstream, target, value)),

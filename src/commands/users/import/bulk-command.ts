@@ -22,14 +22,17 @@ export function importCommand(io: Io): Command {
     )
     .option('--dry-run', 'check everything, and write nothing')
     .addOption(
-      new Option('--on-conflict <action>', 'a user whose email exists already is skipped or is a fault')
+      new Option(
+        '--on-conflict <action>',
+        'if the email of a user already exists: skip the user, or report an error',
+      )
         .choices(['skip', 'fail'])
         .default('skip'),
     )
     .option('--events', 'record the event user.created for each user')
     .addHelpText(
       'after',
-      '\nImport when all replicas run this version. Older versions refuse the hashes of other systems.',
+      '\nImport only after all replicas run this version. Older versions refuse the hashes of other systems.',
     )
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const { importFile } = await import('./import-file.ts')

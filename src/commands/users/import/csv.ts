@@ -1,5 +1,5 @@
-// Reads CSV (RFC 4180) with a header line. The package csv-parse is not used, because it loses the record after a faulty
-// quote, and reports a record that is too large more than once.
+// Reads CSV (RFC 4180) with a header line. The package csv-parse is not used, because it loses the record after an
+// invalid quote, and reports an oversized record more than once.
 import { columnNames, membersOfCells } from './members.ts'
 import {
   decodeUtf8,
@@ -30,21 +30,26 @@ function readHeader(row: Row): readonly string[] {
   return 'cells' in row ? row.cells : []
 }
 
-/** The text contains no name of the file, because the first line of a file without a header is a user. */
+/**
+ * The problem contains no unknown name from the file. If the header is missing, the first line is the data of a user.
+ */
 function headerProblem(names: readonly string[]): Problem | undefined {
   const unknown = names.findIndex(name => !columnNames.includes(name))
   if (unknown !== -1) {
     const known = columnNames.join(', ')
-    return recordProblem(`Column ${unknown + 1} of the header is unknown. The columns are ${known}.`)
+    return recordProblem(`Column ${unknown + 1} of the header is unknown. The possible columns are ${known}.`)
   }
   const repeated = names.find((name, n) => names.indexOf(name) !== n)
   if (repeated !== undefined)
-    return { member: repeated, text: 'The header repeats the column. Keep only one of them.' }
+    return { member: repeated, text: 'The header contains this column more than once. Keep only one.' }
   return names.includes('email') ? undefined : missingColumn('email')
 }
 
 function missingColumn(name: string): Problem {
-  return { member: name, text: 'The header has no such column. The first line must name the columns.' }
+  return {
+    member: name,
+    text: 'The header does not contain this column. The first line must contain the names of the columns.',
+  }
 }
 
 function readRecord(row: Row, columns: readonly string[]): FileRecord {
@@ -71,7 +76,7 @@ const bareCarriageReturn = recordProblem(
 )
 const openQuote = recordProblem('The file ends inside a quoted cell. Close the quote.')
 
-/** Yields all rows except blank lines. After a problem, the next row starts at the next line end outside of quotes. */
+/** Yields all rows except blank lines. After a problem, skips to the next line end outside of quotes. */
 async function* readRows(chunks: AsyncIterable<Buffer>): AsyncGenerator<Row> {
   const parser = new RowParser()
   for await (const chunk of chunks) yield* parser.read(chunk)
@@ -79,15 +84,15 @@ async function* readRows(chunks: AsyncIterable<Buffer>): AsyncGenerator<Row> {
 }
 
 class RowParser {
-  /** The content of the cells so far, without quotes. */
+  /** The content of the current record's cells, without quotes. */
   readonly #content = Buffer.alloc(maxRecordBytes)
   #length = 0
-  /** The end of each finished cell in `#content`. */
+  /** For each finished cell, the position in `#content` at which the cell ends. */
   #ends: number[] = []
   #state: 'start' | 'plain' | 'quoted' | 'closed' = 'start'
   #isAfterCarriageReturn = false
   #hasQuote = false
-  /** The size of the record so far. */
+  /** The number of bytes of the current record so far. */
   #size = 0
   #problem: Problem | undefined
   #line = 1
@@ -133,7 +138,7 @@ class RowParser {
       this.#endCell()
       this.#state = 'start'
     } else if (byte === quote && this.#state !== 'plain') {
-      // A quote after a closing quote stands for one quote in the cell.
+      // Two quotes in a row, inside a quoted cell, mean one quote. The first of them was read as a closing quote.
       if (this.#state === 'closed') this.#append(quote)
       this.#state = 'quoted'
       this.#hasQuote = true
@@ -145,7 +150,7 @@ class RowParser {
     }
   }
 
-  /** Appends a byte to the cell. If the record is too large, it is a problem, and its content is no longer needed. */
+  /** Appends a byte to the cell. If the record is too large, the byte is dropped, because the record is invalid. */
   #append(byte: number): void {
     if (this.#size <= maxRecordBytes) this.#content[this.#length++] = byte
   }

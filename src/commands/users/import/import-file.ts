@@ -37,7 +37,10 @@ export interface ImportOptions extends ConfigOption {
 
 const formats = { jsonl: readJsonLines, csv: readCsv } satisfies Readonly<Record<string, ReadRecords>>
 
-/** @throws CommanderError with the exit code: 1 for invalid users, 2 for usage, 130 and 143 after a signal */
+/**
+ * @throws CommanderError with exit code 1 if a user has problems, 2 for invalid arguments or an invalid configuration,
+ *   130 after SIGINT, 143 after SIGTERM
+ */
 export async function importFile(
   io: Io,
   file: string,
@@ -81,7 +84,7 @@ interface Run extends Omit<ImportOptions, 'config'> {
   readonly read: ReadRecords
 }
 
-/** Imports, and prints the summary even if the store or the file fails. */
+/** Imports the users. Prints the summary even if the store fails or the file cannot be read to its end. */
 async function run(io: Io, options: Run, database: Database): Promise<void> {
   const { file, config, input, counts, stop } = options
   let line = 0
@@ -120,7 +123,7 @@ async function run(io: Io, options: Run, database: Database): Promise<void> {
   }
 }
 
-/** Stores users with an audit entry, and with events if they are wanted. */
+/** Returns a function that stores users with an audit entry. With `--events`, it stores an event per user too. */
 function storing(
   database: Database,
   users: UserImportStore,
@@ -147,7 +150,7 @@ function formatOf(file: string): keyof typeof formats | undefined {
 
 interface Input {
   readonly stream: Readable
-  /** Returns the part that was read, from 0 to 1. Undefined for a stream without a size. */
+  /** Returns the part of the file that was read, from 0 to 1. Undefined if the size is not known. */
   share(): number | undefined
 }
 
@@ -163,14 +166,14 @@ async function openInput(io: Io, file: string): Promise<Input> {
   return { stream, share: () => (stats.size > 0 ? stream.bytesRead / stats.size : undefined) }
 }
 
-/** Yields the bytes of the file. Ends quietly if a signal has closed the stream. */
+/** Yields the bytes of the file. Ends without an error if a signal has closed the stream. */
 async function* bytesOf(stream: Readable, file: string, signal: AbortSignal): AsyncGenerator<Buffer> {
   try {
     yield* withoutByteOrderMark(stream)
   } catch (error) {
     if (signal.aborted) return
     const { code } = error as NodeJS.ErrnoException
-    throw new Error(`${file} cannot be read further (${code}); run the import again`)
+    throw new Error(`reading ${file} failed (${code}); run the import again`)
   }
 }
 
@@ -183,7 +186,7 @@ interface Stop {
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
-/** Lets the running transaction end after the first signal. A second signal ends the process. */
+/** After the first signal, the import stops when the running transaction ends. A second signal ends the process. */
 function stopOnSignals(stream: Readable): Stop {
   const controller = new AbortController()
   let exitCode: number | undefined
@@ -191,7 +194,7 @@ function stopOnSignals(stream: Readable): Stop {
     forget()
     exitCode = exitCodes[signal]
     controller.abort()
-    // The import may be waiting for more input.
+    // If the import is waiting for more input, this ends the wait.
     stream.destroy()
   }
   const forget = () => process.off('SIGINT', hear).off('SIGTERM', hear)

@@ -16,11 +16,11 @@ interface ImportOptions {
   readonly records: AsyncIterable<FileRecord>
   readonly store: StoreUsers
   readonly plans: MemberRules['plans']
-  /** Whether a user whose email exists already is skipped or is a problem. */
+  /** Whether a user whose email already exists is skipped or reported as a problem. */
   readonly onConflict: 'skip' | 'fail'
   /** Updated after each problem and after each transaction. */
   readonly counts: ImportCounts
-  /** Aborts between two transactions. */
+  /** After an abort, the running transaction is completed, and no other transaction starts. */
   readonly signal: AbortSignal
   printProblems(line: number, problems: readonly Problem[]): Promise<void>
 }
@@ -28,14 +28,14 @@ interface ImportOptions {
 /** The number of users in one transaction. */
 const batchSize = 500
 
-/** The number of users that are read before the event loop runs. */
+/** The number of users that are read between two turns of the event loop. */
 const usersPerTurn = 25
 
-/** @throws StorageError if the store fails; `counts` then contains the users that are stored */
+/** @throws StorageError if the store fails; `counts` then includes the users that are already stored */
 export async function importRecords(options: ImportOptions): Promise<void> {
   const { records, store, plans, onConflict, counts, signal, printProblems } = options
   let batch: { line: number; user: ImportedUser }[] = []
-  /** The running transaction. Meanwhile, the users of the next transaction are read. */
+  /** The running transaction. While it runs, the users of the next transaction are read. */
   let storing: Promise<void> | undefined
 
   const fail = async (line: number, problems: readonly Problem[]) => {
@@ -69,20 +69,20 @@ export async function importRecords(options: ImportOptions): Promise<void> {
         await fail(line, user.problems)
       } else {
         batch.push({ line, user })
-        // Lets the running transaction send its next statement.
+        // Lets the event loop run, so that the running transaction can send its next statement.
         if (batch.length % usersPerTurn === 0) await setImmediate()
         if (batch.length === batchSize) {
           await storing
           if (signal.aborted) break
           storing = storeBatch()
-          // The error is thrown by the next `await`.
+          // Prevents an unhandled rejection. The next `await storing` throws the error.
           storing.catch(() => {})
         }
       }
     }
   } catch (error) {
     if (!(error instanceof InvalidHeader)) throw error
-    // A signal may have cut off the header.
+    // After a signal, the header may seem invalid, because the file was not read to its end.
     if (!signal.aborted) await fail(error.line, [error.problem])
   } finally {
     await storing
@@ -91,10 +91,13 @@ export async function importRecords(options: ImportOptions): Promise<void> {
 }
 
 const conflicts: Readonly<Record<Exclude<ImportOutcome, 'created'>, Problem>> = {
-  email_exists: { member: 'email', text: 'A user with this email exists already. Remove one of them.' },
+  email_exists: {
+    member: 'email',
+    text: 'Another user already has this email. Remove one of the two users.',
+  },
   id_taken: { member: 'id', text: 'Another user has this ID. Omit it, or use a free ID.' },
   identity_taken: {
     member: 'identities',
-    text: 'Another user has one of the identities. Remove it from one of the users.',
+    text: 'Another user has one of these identities. Remove the identity from one of the two users.',
   },
 }

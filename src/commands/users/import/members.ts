@@ -7,7 +7,7 @@ import { isPlanName } from '../../../users/user.ts'
 import type { ImportedIdentity, ImportedUser } from '../../../users/user-import-store.ts'
 import type { Members, Problem } from './record.ts'
 
-/** The configured plans and the time, which the values are checked against. */
+/** The configured plans and the current time. The values of a user are checked against both. */
 export interface MemberRules {
   readonly plans: Plans
   /** The current time in milliseconds. */
@@ -15,7 +15,7 @@ export interface MemberRules {
 }
 
 interface Member {
-  /** Returns the value that JSON would have for a cell of CSV. Absent if the member cannot be a column. */
+  /** Converts a CSV cell to the value that JSON would contain. Missing if the member cannot be a CSV column. */
   readonly ofCell?: (cell: string) => unknown
   /** @returns the value to store @throws InvalidValue */
   readonly read: (value: unknown, rules: MemberRules) => unknown
@@ -45,22 +45,23 @@ type Values = { [N in Name]?: ReturnType<(typeof members)[N]['read']> }
 
 const names = Object.keys(members) as Name[]
 
-/** The columns that CSV may have. */
+/** The names of all columns that are allowed in CSV. */
 export const columnNames: readonly string[] = names.filter(name => 'ofCell' in members[name])
 
-/** Returns the members of a CSV record. An empty cell is an omitted member. */
+/** Returns the members of a CSV record. An empty cell means that the member is omitted. */
 export function membersOfCells(columns: readonly string[], cells: readonly string[]): Members {
   const given: Record<string, unknown> = {}
   for (const [n, column] of columns.entries()) {
     const cell = cells[n] ?? ''
     const member: Member = members[column as Name]
-    // `null` is invalid for every column, so the import reports the member.
+    // A cell that cannot be converted becomes `null`. The import then reports the member, because `null` is always
+    // invalid.
     if (cell !== '') given[column] = member.ofCell?.(cell) ?? null
   }
   return given
 }
 
-/** @returns the user, or everything that is wrong with the members */
+/** @returns the user, or all problems of the members */
 export function readUser(given: Members, rules: MemberRules): ImportedUser | { problems: Problem[] } {
   const values: Values = {}
   const problems: Problem[] = []
@@ -96,10 +97,10 @@ function isMember(name: string): name is Name {
   return Object.hasOwn(members, name)
 }
 
-/** Prints only a name that looks like one, because a broken file may have a hash instead of a name. */
+/** Repeats the name only if it looks like a member name. In a broken file, the name may be a password hash. */
 function unknownMember(name: string): Problem {
   const isPrintable = /^[a-z_]{1,30}$/i.test(name)
-  const text = `The member is unknown. The members are ${names.join(', ')}.`
+  const text = `The member is unknown. The known members are ${names.join(', ')}.`
   return { member: isPrintable ? name : 'record', text: isPrintable ? text : text.replace('The', 'A') }
 }
 
@@ -107,7 +108,7 @@ function readEmail(value: unknown): string {
   const email = typeof value === 'string' ? normalizeEmail(value) : ''
   if (isStorableEmail(email)) return email
   throw new InvalidValue(
-    'The value is not an email. It needs an @, at most 254 characters, and no invisible characters.',
+    'The value is not an email. An email contains an @, has at most 254 characters, and has no invisible characters.',
   )
 }
 
@@ -118,7 +119,7 @@ function readId(value: unknown): number {
 
 function readHash(value: unknown): string {
   if (typeof value !== 'string')
-    throw new InvalidValue('The value is not a text. Omit it if there is no hash.')
+    throw new InvalidValue('The value is not a string. If the user has no password hash, omit the member.')
   const read = readForeignHash(value)
   if ('problem' in read) throw new InvalidValue(read.problem)
   return read.hash
@@ -126,7 +127,7 @@ function readHash(value: unknown): string {
 
 function readPlan(value: unknown, { plans }: MemberRules): string {
   if (isPlanName(value) && plans.find(value) !== undefined) return value
-  throw new InvalidValue(`The plan is not configured. The plans are ${plans.names.join(', ')}.`)
+  throw new InvalidValue(`The plan is not configured. The configured plans are ${plans.names.join(', ')}.`)
 }
 
 function readFlag(value: unknown): boolean {
@@ -134,7 +135,7 @@ function readFlag(value: unknown): boolean {
   throw new InvalidValue('The value is not a boolean. It must be true or false.')
 }
 
-/** RFC 3339, and the form that Postgres prints: a space instead of `T`, and an offset without minutes. */
+/** Matches times of RFC 3339 and of Postgres, which prints a space instead of `T`, and an offset without minutes. */
 const timePattern =
   /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d+)?(?:[Zz]|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)$/
 /** Postgres has no year 0. */
@@ -151,7 +152,7 @@ function readTime(value: unknown, { now }: MemberRules): string {
   return new Date(at).toISOString()
 }
 
-/** Returns whether the day exists. `Date` reads 30 February as 1 March. */
+/** Returns whether the day exists. `Date` accepts 30 February and reads it as a day in March. */
 function isOnCalendar(date: string): boolean {
   const midnight = new Date(`${date}T00:00:00Z`)
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date)
