@@ -8,14 +8,14 @@ export default defineConfig({
     setupFiles: ['test/support/note-reached.ts'],
     // Tests wait half of the time. On two cores, two workers leave the CPU idle, and with six workers tests time out.
     maxWorkers: 4,
-    // Test files share the loaded packages. With isolation, a quarter of the time went into loading them for each file.
+    // Test files share the loaded packages. With isolation, each file loads them again, which took 25 % of the time.
     isolate: false,
-    // Most code runs only a few times, so V8 optimizes only code that runs ten times longer than by default.
+    // Most code runs only a few times, so optimizing it takes longer than it saves. V8 optimizes later than by default.
     execArgv: ['--interrupt-budget=1000000', '--max-semi-space-size=64'],
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // A test waits this long for something that has no time limit of its own. The default of 1 s fails on a busy machine.
+    // The time limit of `expect.poll`. The default of 1 s is too short on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     // `npm run coverage` counts only code that runs in the test processes, not in programs that tests start.
     coverage: {

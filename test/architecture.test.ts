@@ -1,4 +1,5 @@
-// Tests the architecture rules: the order of the rooms, and which files may import a package or contain SQL or French.
+// Tests the architecture rules: the order of the rooms (the top-level parts of src/), and which files are allowed to
+// import a package or to contain SQL or French.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,7 +39,7 @@ function read(file: string): string {
   return readFileSync(join(src, file), 'utf8')
 }
 
-/** For each package, the only places that may import it. */
+/** The only files and folders that are allowed to import each package. */
 const packages: Record<string, readonly string[]> = {
   argon2: ['accounts/password.ts'],
   '@node-rs/bcrypt': ['accounts/hashes/derive.ts'],
@@ -72,31 +73,31 @@ function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/|\*|\/\*).*$/gm, '')
 }
 
-/** Type imports may be anywhere, because they do not exist at run time. */
+/** Returns whether the import is `import type`. Every file may import types, because they do not exist at run time. */
 function isTypeOnly({ from, to }: Import): boolean {
   const module = to.split('/').at(-1)
   return new RegExp(`^import type [^']*from '[^']*${module}'`, 'm').test(read(from))
 }
 
 describe('the rooms (the top-level parts of src/)', () => {
-  it('the test finds more than 200 imports in them', () => {
+  it('contain more than 200 imports, which shows that the test finds imports', () => {
     expect(imports.length).toBeGreaterThan(200)
   })
 
-  it('their order contains every entry of src/ exactly once', () => {
+  it('are listed in scripts/rooms.mjs, which contains every entry of src/ exactly once', () => {
     expect(readdirSync(src).sort()).toEqual([...rooms].sort())
   })
 
-  it('biome.rooms.json contains exactly the rules that follow from their order', () => {
+  it('have an order, and biome.rooms.json contains exactly the linter rules for this order', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.rooms.json'), 'utf8'))).toEqual(JSON.parse(roomRules()))
   })
 
-  it('docs/dev/architecture.md describes each room with the same text as scripts/rooms.mjs', () => {
+  it('are described in docs/dev/architecture.md with the same texts as in scripts/rooms.mjs', () => {
     const page = readFileSync(join(root, 'docs/dev/architecture.md'), 'utf8')
     for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
   })
 
-  it('except in commands/, no subfolder has the name of a room', () => {
+  it('contain no subfolder with the name of a room, except in commands/', () => {
     const folders = new Set(files.map(dirname).filter(folder => folder.includes('/')))
     const twins = [...folders].filter(
       folder => !folder.startsWith('commands/') && rooms.includes(folder.split('/').at(-1) as string),
@@ -104,25 +105,25 @@ describe('the rooms (the top-level parts of src/)', () => {
     expect(twins).toEqual([])
   })
 
-  it('no file has the same name as a folder next to it', () => {
+  it('contain no file with the same name as a folder next to it', () => {
     const twins = files.filter(file => existsSync(join(src, file.replace(/\.ts$/, ''))))
     expect(twins).toEqual([])
   })
 
-  it('the source code uses only forms of import that the linter checks', () => {
+  it('contain only forms of import that the linter checks', () => {
     const unseen =
       /\bimport\(['"][^'"]+['"]\)\.|\btypeof import\(|\bimport\(`|\bcreateRequire\b|[:=]\s*import\(/
     expect(files.filter(file => unseen.test(withoutComments(read(file))))).toEqual([])
   })
 
-  it('no file is longer than 300 lines', () => {
+  it('contain no file with more than 300 lines', () => {
     expect(files.filter(file => read(file).split('\n').length > 301)).toEqual([])
   })
 })
 
 describe('the source code', () => {
   it.each(Object.entries(packages))(
-    '%s is imported only in the places that this test allows',
+    'imports the package %s only in the files and folders that this test allows',
     (name, places) => {
       const users = imports
         .filter(({ to }) => to === name || to.startsWith(`${name}/`))
@@ -133,7 +134,7 @@ describe('the source code', () => {
     },
   )
 
-  it('no identifier contains a word that an industry term should replace', () => {
+  it('uses common technical terms in identifiers instead of unusual words', () => {
     const words =
       /^(?:arrivals?|asked|doors?|faults?|held|kept|lasting|namesakes?|passages?|rivals?|sheets?|shelf|sound|standings?)$/i
     const code = (file: string) =>
@@ -143,8 +144,8 @@ describe('the source code', () => {
         .filter(word => words.test(word))
         .map(word => `${word} in ${file}`),
     )
-    // The rule allows names that must stay: `kept_in` is a key of `keys list --json`, `fault` is a log field, and `faults`
-    // is a key of `users import --json`.
+    // These names must stay, because they are part of an output: `kept_in` is a key of `keys list --json`, `fault` is a
+    // log field, and `faults` is a key of `users import --json`.
     expect(found.sort()).toEqual([
       'fault in http/tls-certificate.ts',
       'faults in commands/users/import/import-file.ts',
@@ -152,14 +153,14 @@ describe('the source code', () => {
     ])
   })
 
-  it('contains SQL only in stores and in the storage room', () => {
+  it('contains SQL only in files named *-store.ts and in the folder storage/', () => {
     const statement = /['"`]\s*(?:select|insert into|update|delete from|with) [a-z_0-9]/
     const places = files.filter(file => statement.test(withoutComments(read(file))))
     expect(places.length).toBeGreaterThan(3)
     expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
-  it('outside commands/, each store is created in only one place', () => {
+  it('creates each store in only one place, except in commands/', () => {
     const places = files
       .filter(file => !file.startsWith('commands/'))
       .flatMap(file =>
@@ -169,7 +170,7 @@ describe('the source code', () => {
     expect(places.filter((call, index) => places.indexOf(call) !== index)).toEqual([])
   })
 
-  it('only the refusal catalog and the mail texts contain French', () => {
+  it('contains French only in the catalog of error texts and in the mail texts', () => {
     const sentence = /['"`][^'"`\n]*[éèàêç][^'"`\n]*['"`]/
     const spoken = (file: string) => withoutComments(read(file)).replaceAll('Péage', '')
     expect(files.filter(file => sentence.test(spoken(file))).sort()).toEqual([
@@ -178,7 +179,7 @@ describe('the source code', () => {
     ])
   })
 
-  it('OpenTelemetry is loaded only by the dynamic import in observability/tracing/open.ts', () => {
+  it('loads OpenTelemetry only by the dynamic import in observability/tracing/open.ts', () => {
     const tracing = 'observability/tracing/'
     const late = imports.filter(({ from, isLate }) => isLate && from.startsWith(tracing))
     expect(late.map(({ from, to }) => [from, to])).toEqual([[`${tracing}open.ts`, `${tracing}otel.ts`]])
@@ -193,7 +194,7 @@ describe('the source code', () => {
   it.each([
     ['nodemailer', 'mail/sending/smtp-sender.ts'],
     ['openid-client', 'providers/code-flow.ts'],
-  ])('%s is loaded only by a dynamic import of %s', (name, user) => {
+  ])('loads the package %s only by a dynamic import of the file %s', (name, user) => {
     const users = imports.filter(({ to }) => to.startsWith(name)).map(({ from }) => from)
     const withLibrary = new Set([...users, user])
     const loading = imports.filter(
@@ -202,7 +203,7 @@ describe('the source code', () => {
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
-  it('only entry points and commands read the environment', () => {
+  it('reads environment variables only in entry points and commands', () => {
     const readers = files.filter(file => /process\.env/.test(read(file)))
     expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/)/.test(file))).toEqual([])
   })

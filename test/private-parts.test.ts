@@ -1,4 +1,5 @@
-// Tests that only three files use private parts of Node, V8 and packages, and that docs/dev/private-parts.md lists all.
+// Tests that only three files use private parts of Node, V8 and packages, and that docs/dev/private-parts.md lists
+// these uses.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
@@ -11,7 +12,10 @@ const internals = [
   'upstream/undici-internals.ts',
 ]
 
-/** Patterns that find the use of a private part. They are applied to the code without comments and strings. */
+/**
+ * Each pattern finds a kind of use of a private part. The patterns are applied to the code without comments and
+ * strings.
+ */
 const signs: Record<string, RegExp> = {
   'a member with an underscore': /[.?]_[a-zA-Z]|\{(?:[^{}=:]*[,\s])?_[a-z]\w*(?=[,\s}])[^{}=]*\} =/,
   'a symbol of another module': /getOwnPropertySymbols|Symbol\.for\(|\.symbols\b|Reflect\.ownKeys/,
@@ -57,7 +61,7 @@ it.each(internals)('the patterns of this test find private parts in %s', file =>
 })
 
 it.each(internals)(
-  'docs/dev/private-parts.md describes every use of private parts in %s, with a link to an issue for each',
+  'docs/dev/private-parts.md contains each exported function of %s, and each comment about a later removal links to an issue',
   file => {
     const page = read('docs/dev/private-parts.md')
     const uses = read(`src/${file}`).matchAll(

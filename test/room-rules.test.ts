@@ -1,4 +1,5 @@
-// Writes files that break the rules of the rooms, and tests that the linter reports each of them.
+// Writes files that break the import rules of the rooms (the folders of src), and tests that the linter reports each
+// file.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -95,8 +95,8 @@ export function sampleEachStep(history: Pick<OverviewHistory, 'sample'>, clock: 
 }
 
 /**
- * Returns the number of the step that ended last, counted from the epoch. Half a second is added, because timers may
- * fire a little early.
+ * Returns the number of the last finished step. The steps are numbered from the epoch. Half a second is added, because
+ * timers may fire a little early.
  */
 function stepAt(nowMs: number): number {
   return Math.floor((nowMs + 500) / 1000 / stepSeconds)

@@ -220,7 +220,7 @@ function refusalResponse(
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {
         'X-Peage-Error': { required: true, schema: { type: 'string', enum: [...codes] } },
-        // The refusals without a status may also respond to a request that is not valid HTTP. Such a request has no ID.
+        // Without a status, the response may be for a request that is not valid HTTP. Such a request gets no ID.
         ...(status === undefined ? {} : { 'X-Request-Id': header('requestId') }),
         ...(status === 429 || status === 503 ? { 'Retry-After': header('retryAfter') } : {}),
         ...(status === 429

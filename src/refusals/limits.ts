@@ -167,8 +167,8 @@ export function inWholeSeconds(timeMs: number): string {
 }
 
 /**
- * Returns the headers that show how much of a quota the user has left. Responses to counted requests have these headers
- * too.
+ * Returns the headers that show how much of a quota the user has left. Refusals and responses to counted requests have
+ * these headers.
  */
 export function quotaHeaders(quota: string, { limit, remaining, resetSeconds }: QuotaState) {
   return {

@@ -6,7 +6,7 @@ import { parseListing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createExplain, type Explain, toDocument, toExplainRequest } from '../explain/explain.ts'
 
-/** @param active returns the active configuration, with the listing that masks its secrets */
+/** @param active returns the active configuration, and its text with masked secrets */
 export function createRunningExplain(active: () => ListedConfig, clock: Clock): AdminDependencies['explain'] {
   let explained: Config | undefined
   let explain: Explain | undefined

@@ -129,7 +129,7 @@ export function createDailyCounter({
       return { counted, used }
     }
     // The use is also refused if the record already has the date of the next day. `used` is then 0, so the limit is
-    // reported as the number of uses.
+    // reported instead of 0.
     const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
     return { counted, used: usedToday, reason: 'spent', day }

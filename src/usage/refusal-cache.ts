@@ -2,7 +2,7 @@
 import { createLru } from '../async/lru.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
-/** Remembers one value per key, for example the day on which a user has no uses left. */
+/** Remembers which keys are refused. The value of a key is, for example, the day on which a user has no uses left. */
 export interface RefusalCache<Key, Value> {
   /** @returns undefined if no refusal of the key is cached, or if the cache may have missed a change of a record */
   get(key: Key): Value | undefined

@@ -88,14 +88,14 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await register('unit@example.com')).toBe('ok')
     })
 
-    it('creates one account and computes one hash for 200 simultaneous calls with one email', async () => {
+    it('creates one account and computes one hash for 200 simultaneous calls with the same email', async () => {
       const outcomes = await Promise.all(Array.from({ length: 200 }, () => register('parallel@example.com')))
       expect(tally(outcomes)).toEqual({ ok: 1, email_taken: 199 })
       expect(await usersWith('parallel@example.com')).toBe(1)
       expect(hashes).toHaveBeenCalledTimes(1)
     })
 
-    it('creates one account for simultaneous calls on two replicas, and refuses the other calls with email_taken', async () => {
+    it('creates one account for simultaneous calls with the same email on two replicas, and refuses the other calls with email_taken', async () => {
       const other = await openRoom(database)
       for (let round = 0; round < 5; round += 1) {
         const email = `replicas${round}@example.com`
@@ -108,7 +108,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       }
     })
 
-    it('if the first of many simultaneous calls with one email fails, all of them fail', async () => {
+    it('if the first of many simultaneous calls with the same email fails, all of them fail', async () => {
       const id = await room.register('shared@example.com')
       await room.users.update(id, { is_active: 0 })
       hashes.mockClear()
@@ -121,7 +121,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
 
     it('responds with 503 while the hashing queue is full, and succeeds as soon as the queue has room', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
-      // Opens all connections now, so that every registration reaches the queue before the first hash ends.
+      // Opens all database connections now, so that every registration reaches the queue before the first hash ends.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
       const outcomes = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
@@ -177,7 +177,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await room.tokens.verifyAccess(pair.access_token)).toMatchObject({ userId: id })
     })
 
-    it('is refused without an email or a password, but white space counts as a password', async () => {
+    it('is refused as incomplete if the email or the password is empty, but a password of white space is checked', async () => {
       expect(await login('', password)).toBe('credentials_missing')
       expect(await login(' \t', password)).toBe('credentials_missing')
       expect(await login('login@example.com', '')).toBe('credentials_missing')
@@ -249,7 +249,7 @@ describeOverSetups('accounts', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from refresh_tokens where user_id = $1', [late])).toEqual([])
     })
 
-    it('if the password changes or all sessions are revoked during a login, creates a session that is already inactive', async () => {
+    it('creates an inactive session if the password changes or all sessions are revoked during the login', async () => {
       const changed = await room.register('changed@example.com')
       for (const happens of [
         () => room.store.revokeAll(changed),

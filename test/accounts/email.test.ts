@@ -4,7 +4,7 @@ import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../src/acco
 import { runs } from '../support/property-runs.ts'
 
 describe('emails', () => {
-  it('are normalized without surrounding white space and in lower case', () => {
+  it('are trimmed and converted to lower case when they are normalized', () => {
     expect(normalizeEmail(' \t\u00a0Case1@Example.COM\n')).toBe('case1@example.com')
   })
 
@@ -19,7 +19,7 @@ describe('emails', () => {
     expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
   })
 
-  it('are converted to NFC only if they are not too long to be an email', () => {
+  it('are converted to NFC, except if they are too long to be valid', () => {
     expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
     const long = `${'e\u0301'.repeat(5_000)}@example.com`
     expect(isStorableEmail(normalizeEmail(long))).toBe(false)
@@ -33,7 +33,7 @@ describe('emails', () => {
     ['a change of direction', '\u202e'],
     ['a tag', '\u{e0061}'],
     ['a word joiner', '\u2060'],
-  ])('that contain %s can be looked up, but not stored', (_, character) => {
+  ])('can be looked up but not stored if they contain %s', (_, character) => {
     const email = normalizeEmail(`a${character}da@example.com`)
     expect([isFindableEmail(email), isStorableEmail(email)]).toEqual([true, false])
   })
@@ -61,7 +61,7 @@ describe('emails', () => {
     ['a\u0085@b.c', 'has a C1 control'],
     ['a\ud800@b.c', 'has a lone high surrogate'],
     ['\udc00a@b.c', 'has a lone low surrogate'],
-  ])('cannot be the text %j, which %s', email => {
+  ])('cannot be stored if the text is %j, because it %s', email => {
     expect(isStorableEmail(email)).toBe(false)
   })
 

@@ -1,4 +1,4 @@
-// Tests changes of users to their own account while a login replaces the hash of their password.
+// Tests how users change their password or delete their account while the stored password hash changes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createOwnAccount } from '../../src/accounts/own-account.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -6,7 +6,7 @@ import type { Database } from '../../src/storage/database.ts'
 import { describeOverSetups } from '../support/setups.ts'
 import { openRoom, outcome } from './setup.ts'
 
-describeOverSetups('an own account', setup => {
+describeOverSetups('the account of a user', setup => {
   let database: Database
   let room: Awaited<ReturnType<typeof openRoom>>
   beforeAll(async () => {
@@ -18,7 +18,7 @@ describeOverSetups('an own account', setup => {
   const current = 'un mot de passe'
   let made = 0
 
-  /** Creates a user, and an own account in which `happens` runs right after the first check of the password. */
+  /** Creates a user, and an `OwnAccount` that calls `happens` right after the first check of the password. */
   async function accountWhile(happens: (id: number, checked: string) => Promise<unknown>) {
     made += 1
     const email = `own${made}@example.com`
@@ -46,8 +46,8 @@ describeOverSetups('an own account', setup => {
     room.users.replaceHash(id, { checked, next: await passwords.hash(current) })
   const change = { current, next: 'un autre mot de passe', userAgent: undefined }
 
-  describe('whose hash a login replaces meanwhile', () => {
-    it('gets its new password after a second check', async () => {
+  describe('if a login replaces the password hash during the request', () => {
+    it('gets the new password after a second check of the current password', async () => {
       const { owner, account, checks } = await accountWhile(rehash)
       expect(await outcome(account.changePassword(owner, change))).toBe('ok')
       expect(checks()).toBe(2)
@@ -55,7 +55,7 @@ describeOverSetups('an own account', setup => {
       expect(await passwords.verify(record?.password_hash, change.next)).toBe(true)
     })
 
-    it('is deleted after a second check', async () => {
+    it('is deleted after a second check of the current password', async () => {
       const { owner, account, checks } = await accountWhile(rehash)
       expect(await outcome(account.delete(owner, current))).toBe('ok')
       expect(checks()).toBe(2)
@@ -63,12 +63,12 @@ describeOverSetups('an own account', setup => {
     })
   })
 
-  describe('whose password changes meanwhile', () => {
+  describe('if the password changes during the request', () => {
     const setPassword = async (id: number) => {
       await room.users.setPassword(id, await passwords.hash('encore un autre'))
     }
 
-    it('keeps the other password', async () => {
+    it('keeps the password that was set during the request', async () => {
       const { owner, account } = await accountWhile(setPassword)
       expect(await outcome(account.changePassword(owner, change))).toBe('credentials_invalid')
       const record = await room.users.findPasswordRecord(owner.email)

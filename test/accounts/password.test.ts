@@ -38,7 +38,7 @@ describe('passwords', () => {
     ['a NUL at the end', `${right}\0`],
     ['another letter case', right.toUpperCase()],
     ['no characters', ''],
-  ])('are hashed as given, so that a password with %s does not match', async (_, other) => {
+  ])('are hashed without any change, so a password with %s does not match', async (_, other) => {
     expect(await passwords.verify(hash, other)).toBe(false)
     expect(await passwords.verify(hash, right)).toBe(true)
   })
@@ -57,7 +57,7 @@ describe('passwords', () => {
     ['a password that is too long', hash, 'a'.repeat(5000)],
     ['a lone surrogate', hash, '\ud83d'],
     ['a stored hash of another algorithm', '$2b$10$abcdefghijklmnopqrstuv', right],
-  ])('are refused after exactly one comparison with the usual parameters: %s', async (_, stored, given) => {
+  ])('are refused after one comparison with the usual Argon2id parameters: %s', async (_, stored, given) => {
     expect(await passwords.verify(stored, given)).toBe(false)
     expect(verifications).toHaveBeenCalledTimes(1)
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -108,14 +108,14 @@ describe('passwords', () => {
       ['version 16', `$argon2id$v=16$m=65536,t=3,p=1$${salted}`],
       ['less than 38,912 KiB as memory times passes', `$argon2id$v=19$m=38911,t=1,p=1$${salted}`],
       ['less work and more lanes', `$argon2id$v=19$m=12970,t=3,p=4$${salted}`],
-    ])('if the stored hash is of %s', async (_, weak) => {
+    ])('if the stored hash is weaker than new hashes, in this case: %s', async (_, weak) => {
       const next = await passwords.strengthen(weak, right)
       expect(next).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
       expect(await passwords.verify(next, right)).toBe(true)
     })
 
     it.each(['m=19456,t=2,p=1', 'm=38912,t=1,p=1', 'm=12971,t=3,p=4', 'm=65536,t=3,p=4'])(
-      'only if Argon2id has less work than new hashes: not for %s',
+      'unless the stored Argon2id hash already takes at least as much work as a new hash: %s',
       async parameters => {
         const hashing = vi.spyOn(argon2, 'hash')
         const strong = `$argon2id$v=19$${parameters}$${salted}`
@@ -125,7 +125,7 @@ describe('passwords', () => {
       },
     )
 
-    it('only if a place is free', async () => {
+    it('only if a hash can be computed immediately', async () => {
       const busy = createPasswords({ concurrency: 1, queue: 8, wait: 1000 })
       const first = busy.verify(undefined, right)
       expect(await busy.strengthen('$2b$', right)).toBeUndefined()
@@ -134,7 +134,7 @@ describe('passwords', () => {
     })
   })
 
-  it('of foreign hashes are checked in a place of the hashing queue', async () => {
+  it('are compared with foreign hashes only within the limits of the hashing queue', async () => {
     const bcrypt = '$2b$05$fH4CAW0UPUna9KlqCinpsugrrHCPgIHfUbHC3gPVsh2PacsULyMNi'
     const busy = createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
     const first = busy.verify(bcrypt, right)

@@ -111,7 +111,7 @@ describe('logouts while the store is down', () => {
     expect(await outcome(room.sessions.refresh(other))).toBe('ok')
   })
 
-  it('are queued, but a refresh with a missing or invalid token still gets its usual error code', async () => {
+  it('do not change the error code of a refresh with a missing or an invalid token', async () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
@@ -135,7 +135,7 @@ describe('logouts while the store is down', () => {
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
     expect(room.pendingRevocations.count).toBe(1)
-    // The only statement sent is the revocation. While the store is down, no query for the unknown key is sent.
+    // The only statement is the revocation. While the store is down, the unknown key is not looked up.
     expect(state.statements - before).toBe(1)
   })
 
@@ -176,7 +176,7 @@ describe('logouts while the store is down', () => {
     pending.close()
   })
 
-  it('are not retried after close', async () => {
+  it('are not retried after the queue is closed', async () => {
     const pending = pendingOver(createSessionStore(database))
     state.cut = true
     pending.add(sha256Hex('x'), true)
@@ -225,7 +225,7 @@ describeWithServices('logouts of a user whose row is locked by another program',
     })
     expect(await refresh(other.token)).toBe('ok')
     expect(await refresh(locked.token)).toBe('service_unavailable')
-    // Queues the logout directly, as it would be queued if the store were down.
+    // Queues the logout directly, as if the store were down.
     room.pendingRevocations.add(sha256Hex(third.token), true, 'of the third')
     await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(1), { timeout: 4_000 })
     expect(await refresh(third.token)).toBe('refresh_token_inactive')
@@ -267,7 +267,7 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
   })
 
   it.each(['killed', 'frozen'])(
-    'with Postgres %s, get a response within 2 s, and are stored when Postgres is back',
+    'get a response within 2 s while Postgres is %s, and are stored when Postgres is back',
     async how => {
       const email = `${how}@example.com`
       await room.register(email)

@@ -37,8 +37,8 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     ['ended with all other sessions', id => room.store.endOthers(id, undefined, new Date(room.clock.now()))],
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all sessions of its user', id => room.store.revokeAll(id)],
-  ])('that is %s', (_, end) => {
-    it('has no valid token after its end, even if a client exchanged a token during the end', async () => {
+  ])('after it was %s', (_, end) => {
+    it('has no valid token, even if a client exchanged a token at the same time', async () => {
       const { id, email } = await newUser()
       for (let turn = 0; turn < runs(100); turn += 1) {
         const { refresh_token: token } = await login(email)
@@ -65,13 +65,13 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 
-  it('created by version 0.1 and rotated by another old version ends if a client logs out with the exchanged token', async () => {
+  it('created by version 0.1 and rotated by a later version ends if a client logs out with the exchanged token', async () => {
     const { id, email } = await newUser()
     const old = await login(email)
     await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
     await room.sessions.refresh(old.refresh_token)
-    // The earlier version derived the session id from the record of the exchanged token, and stored it in the new
-    // record. This statement stores the session id as the earlier version did.
+    // That later version derived the session id from the record of the exchanged token, in another way than the current
+    // version. It stored this id in the new record. This statement does the same.
     await database.query(
       `update refresh_tokens t set session_id = md5('peage session ' || old.id)::uuid
          from refresh_tokens old
@@ -142,7 +142,7 @@ describeOverSetups('a session', ({ openDatabase: open }) => {
     expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('refresh_token_inactive')
   })
 
-  it('that was logged out leaves the other sessions active, even if its token is used a day later', async () => {
+  it('leaves the other sessions active after its logout, even if its token is used a day later', async () => {
     const { email } = await newUser()
     const [ended, other] = [await login(email), await login(email)]
     await room.sessions.logout(ended.refresh_token)

@@ -184,7 +184,7 @@ describeOverSetups('sessions', ({ openDatabase: open }) => {
     expect(await room.store.revokeAll(9007199254740991)).toBe(false)
   })
 
-  it('after revokeAll, every token is invalid, even while 20 clients refresh theirs', async () => {
+  it('after revokeAll, every token is invalid, even if 20 clients of the user refresh their tokens at the same time', async () => {
     for (let round = 0; round < 20; round += 1) await raceRevokeAll(room)
   })
 
@@ -308,7 +308,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('if a rotation has to wait for revokeAll, it is refused', async () => {
+  it('a rotation that has to wait for revokeAll is refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
@@ -321,7 +321,7 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await room.activeSessions(id)).toEqual([])
   })
 
-  it('if uses of a token have to wait for the first use of this token, they are refused', async () => {
+  it('later uses of a token that have to wait for its first use are refused', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string[]> | undefined
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
@@ -333,14 +333,14 @@ describeWithServices('sessions changed by two connections', () => {
     expect(await used(room, successor)).toBe('ok')
   })
 
-  it('with the setting `reuse: revoke_all`, two simultaneous uses of a token that is days old revoke nothing', async () => {
+  it('with the setting `reuse: revoke_all`, two simultaneous uses of a two-day-old token revoke no session', async () => {
     const strict = await openRoom(database, { reuse: 'revoke_all' })
     const { id, pair } = await newSession(strict)
     strict.clock.advance(2 * day)
     const refresh = () => strict.sessions.refresh(pair.refresh_token)
     let both: Promise<PromiseSettledResult<TokenPair>[]> | undefined
-    // While this transaction holds the lock, both exchanges wait for it. So both have read the token as active before
-    // one of them exchanges it.
+    // While this transaction holds the lock, both exchanges wait. So both exchanges have read that the token is active,
+    // before one of them exchanges it.
     await database.transaction(async tx => {
       await tx.query('select 1 from users where id = $1 for update', [id])
       both = Promise.allSettled([refresh(), refresh()])

@@ -49,7 +49,7 @@ export interface RoomOptions {
 }
 
 export const password = 'un mot de passe'
-/** A hash of `password` with a fortieth of the usual cost, so that tests are fast. */
+/** A hash of `password`. To make tests fast, its cost is only 1/40 of the usual cost. */
 const passwordHash =
   '$argon2id$v=19$m=1024,t=1,p=1$0+PrgspImn4JVckUVgjpQQ$MWm2tlQJlVx3vu7j+5nNoHJPEngwP2i90ZStsvqIu/M'
 export const day = 24 * 60 * 60_000
@@ -99,7 +99,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
   }
 }
 
-/** Returns `ok`, or the code if the call fails with a `Refusal`. Rethrows other errors. */
+/** Returns `ok` if the call succeeds, and the error code if it fails with a `Refusal`. Rethrows other errors. */
 export async function outcome(call: Promise<unknown>): Promise<string> {
   try {
     await call

@@ -5,7 +5,10 @@ import type { ReloadResult } from '../../src/observability/metrics/counters.ts'
 
 const up = { postgres: true, redis: true }
 
-/** @param workers for each worker, the stores that it reaches, or `gone` if the worker is not running */
+/**
+ * @param workers one entry per worker: which stores the worker reaches, `undefined` if it does not respond, or `gone`
+ * if it has ended
+ */
 function health(
   workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
   own = up,
@@ -28,7 +31,7 @@ function health(
 }
 
 describe('the readiness report', () => {
-  it('has no entry for workers if the gateway is one process', async () => {
+  it('has no entry `workers` if the gateway runs as a single process', async () => {
     expect(await health(undefined).readiness()).toEqual({
       status: 'ok',
       checks: { postgres: 'ok', redis: 'ok' },
@@ -48,7 +51,7 @@ describe('the readiness report', () => {
     },
   )
 
-  it('has the status "down" with the failed check "listener" as soon as the gateway stops, with or without an admin token', async () => {
+  it('has the status "down" and the failed check "listener" as soon as the gateway stops, with or without an admin token', async () => {
     const one = health(undefined, up, 'success', true)
     expect(await one.readiness()).toEqual({
       status: 'down',
@@ -79,7 +82,7 @@ describe('the readiness report', () => {
       'down',
       ['worker 1 does not respond', 'a worker has exited and is being replaced'],
     ],
-  ] as const)('has the expected status and warnings if %s', async (_, workers, mark, status, warnings) => {
+  ] as const)('matches the state of the workers if %s', async (_, workers, mark, status, warnings) => {
     const report = await health([...workers]).readiness()
     expect(report).toEqual({
       status,
@@ -89,7 +92,7 @@ describe('the readiness report', () => {
     expect(await health([...workers]).publicReadiness()).toEqual({ status, checks: { workers: mark } })
   })
 
-  it('has the status "degraded" if a worker cannot reach Postgres, and "down" if no worker can', async () => {
+  it('has the status "degraded" if one worker cannot reach Postgres, and "down" if no worker can reach Postgres', async () => {
     const some = await health([up, { ...up, postgres: false }]).readiness()
     expect(some).toMatchObject({
       status: 'degraded',

@@ -10,7 +10,7 @@ const count = ({ requests }: Metrics, status: number, durationMs = 2, times = 1)
   for (let i = 0; i < times; i += 1) requests.count({ route: 'r', method: 'GET', status, durationMs })
 }
 
-it('each step of the history contains the sum of all processes, and steps before the start are null', async () => {
+it('each step of the history contains the sum over all processes, and steps before the first sample are null', async () => {
   const workers = [newMetrics(), newMetrics()] as const
   const [one, other] = workers
   const history = createOverviewHistory({
@@ -45,7 +45,7 @@ it('each step of the history contains the sum of all processes, and steps before
   expect(series.p50_ms.at(-2)).toBeLessThan(2.5)
   expect(series.p99_ms.at(-2)).toBeGreaterThan(25)
 
-  // Skips one step, then takes samples for 15 minutes. All older steps are then dropped.
+  // This skips one step. The next 90 samples (15 minutes) then replace all earlier steps.
   count(one, 200)
   clock.at += 20_000
   await history.sample()
@@ -58,7 +58,7 @@ it('each step of the history contains the sum of all processes, and steps before
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
-it('if the clock is set back, the overview starts a new history', async () => {
+it('if the system clock is set back, the overview starts a new history', async () => {
   const metrics = newMetrics()
   const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
   await history.sample()
@@ -77,7 +77,7 @@ it('if the clock is set back, the overview starts a new history', async () => {
   expect(history.series().requests.slice(-2)).toEqual([null, 3])
 })
 
-it('if a quantile is above the last bound of the histogram, the overview reports the last bound', () => {
+it('if a quantile is above the largest bucket bound of the histogram, the overview reports this bound', () => {
   const durations = new Map([
     [1, 0],
     [30, 0],

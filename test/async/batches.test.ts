@@ -24,7 +24,7 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
-/** Creates a record and runs a batch with several calls. After this batch, the next call waits for further calls. */
+/** Creates a record and runs a batch with several calls. The next call then opens a batch that later calls can join. */
 async function recordedUnderLoad(rules?: Rules) {
   const record = recorded(rules)
   const answers = [0, 0, 0].map(record.add)
@@ -36,13 +36,13 @@ async function recordedUnderLoad(rules?: Rules) {
   return record
 }
 
-/** Waits two turns of the event loop. A scheduled batch has then started. */
+/** Waits for two turns of the event loop. After that, a scheduled batch has started. */
 const turn = async () => {
   for (let turns = 0; turns < 2; turns += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
 describe('batches', () => {
-  it('a single call starts a batch immediately, even if there were other single calls before', async () => {
+  it('a single call starts a batch immediately, even after other single calls', async () => {
     const { add, batches, sizes } = recorded()
     for (const call of [0, 1, 2]) {
       const answer = add(call)
@@ -53,7 +53,7 @@ describe('batches', () => {
     }
   })
 
-  it('after a batch that has ended in the same turn of the event loop, further calls of the turn share a batch', async () => {
+  it('if a batch starts and ends in one turn of the event loop, later calls in this turn share a batch', async () => {
     const { add, batches } = recorded()
     const first = add(0)
     batches[0]?.end()
@@ -109,7 +109,7 @@ describe('batches', () => {
     expect(sizes()).toEqual([2, 2, 1])
   })
 
-  it('calls that may not share a batch run in separate batches, in order', async () => {
+  it('calls that must not share a batch run in separate batches, in order', async () => {
     const { add, batches } = await recordedUnderLoad({ areAlike: (first, later) => first % 2 === later % 2 })
     const answers = [1, 3, 2, 5].map(add)
     for (let batch = 0; batch < 3; batch += 1) {
@@ -120,7 +120,7 @@ describe('batches', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
   })
 
-  it('if a batch exceeds maxWaitMs, the next batch starts, and the end of the slow batch does not start another batch', async () => {
+  it('if a batch runs longer than maxWaitMs, the next batch starts, and the end of the slow batch does not start a third batch', async () => {
     const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
     const slow = add(1)
     await turn()
@@ -140,7 +140,7 @@ describe('batches', () => {
     expect(await waiting).toBe(30)
   })
 
-  it('if a batch fails, only its own calls are rejected', async () => {
+  it('if a batch fails, only the calls in this batch are rejected', async () => {
     const { add, batches } = await recordedUnderLoad()
     const failing = [add(1), add(2)]
     await turn()

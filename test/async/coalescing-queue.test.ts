@@ -1,8 +1,8 @@
-// Tests that at most one task of a key runs, and that waiting tasks of the key can share its outcome.
+// Tests that only one task per key runs at a time, and that the waiting tasks of this key can share its outcome.
 import { describe, expect, it } from 'vitest'
 import { createCoalescingQueue } from '../../src/async/coalescing-queue.ts'
 
-/** Creates tasks that end on request, and records the order of their starts. */
+/** Creates tasks that end when the test calls `end`, and records the order in which they start. */
 function tasks() {
   const begun: string[] = []
   const ends = new Map<string, (outcome: string | Error) => void>()
@@ -39,7 +39,7 @@ describe('the coalescing queue', () => {
     expect(await again).toBe('d')
   })
 
-  it('if a task has the result "gone", gives it to all tasks that waited when the task started, but not to later tasks', async () => {
+  it('gives the result "gone" of a task to all tasks that were waiting when this task started, but not to later tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const first = queue.run('key', work('first'))
@@ -52,7 +52,7 @@ describe('the coalescing queue', () => {
     expect(await Promise.all([first, ...waited, later])).toEqual(['first', 'gone', 'gone', 'gone', 'later'])
   })
 
-  it('if a task fails with a shared error, fails all waiting tasks with this error', async () => {
+  it('fails all waiting tasks if a task fails with an error that applies to all tasks', async () => {
     const { begun, work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second', 'third'].map(name => queue.run('key', work(name))))
@@ -64,7 +64,7 @@ describe('the coalescing queue', () => {
     expect(await later).toBe('later')
   })
 
-  it('if a task fails with another error, fails only this task', async () => {
+  it('fails only the failed task if its error does not apply to all tasks', async () => {
     const { work, end } = tasks()
     const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
     const all = Promise.allSettled(['first', 'second'].map(name => queue.run('key', work(name))))

@@ -1,4 +1,4 @@
-// Tests that a call ends at a multiple of 100 ms after its start, so that its duration reveals little.
+// Tests that a call ends at a multiple of 100 ms after its start. So its duration reveals little about the work.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { roundUpDuration } from '../../src/async/round-up-duration.ts'
@@ -16,14 +16,14 @@ it.each<[string, number, () => Promise<unknown>]>([
   ['a little over 100 ms', 200, () => sleep(110)],
   ['no time and fails', 100, () => Promise.reject(new Error('no'))],
 ])('if the work takes %s, roundUpDuration ends after %i ms', async (_, expected, work) => {
-  // One after another, because a pause of the machine would delay concurrent calls alike.
+  // The calls run one after another. If they ran at the same time, one pause of the machine would delay all of them.
   const times: number[] = []
   for (let call = 0; call < 5; call += 1) times.push(await elapsed(work))
   expect(Math.min(...times)).toBeGreaterThanOrEqual(expected)
   expect(Math.min(...times)).toBeLessThan(expected + 90)
 })
 
-it('roundUpDuration has the same result or error as the work', async () => {
+it('roundUpDuration returns the result of the work, or throws its error', async () => {
   expect(await roundUpDuration(async () => 7)).toBe(7)
   await expect(roundUpDuration(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
 })

@@ -35,7 +35,7 @@ describe('a semaphore', () => {
     }
   })
 
-  it('if the queue is full, refuses a task immediately with 503 and Retry-After: 1', async () => {
+  it('refuses a task immediately with 503 and Retry-After: 1 if the queue is full', async () => {
     const work = createSemaphore({ concurrency: 1, queue: 1, wait: 1000 }, serviceUnavailable)
     const [first, second] = [heldTask(), heldTask()]
     const runs = [work.run(first.task), work.run(second.task)]

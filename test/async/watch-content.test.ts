@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { watchContent } from '../../src/async/watch-content.ts'
 
-/** Returns how many changes a watch reports. The contents are those that its polls find, one after another. */
+/** Returns how many changes a watch reports if its polls find these contents, one after another. */
 async function changesIn(contents: (string | undefined)[], inUse: string | undefined): Promise<number> {
   let changes = 0
   let stop = () => {}

@@ -1,4 +1,4 @@
-// Tests the output of `peage test` for cases in the configuration or in a file.
+// Tests the output of `peage test` for test cases in the configuration or in a separate file.
 import { describe, expect, it } from 'vitest'
 import { commandLine, committed } from './peage.ts'
 
@@ -59,7 +59,7 @@ describe('peage test', () => {
     expect(JSON.parse(stdout).guards).toContainEqual({ guard: 'verified', outcome: 'pass' })
   })
 
-  it('simulates API keys, and reaches the guard `scope` only by a case with a key', async () => {
+  it('simulates API keys, and only a case with an API key reaches the guard `scope`', async () => {
     const routes = `upstreams: { data: { targets: ["http://127.0.0.1:9000"] } }
 routes:
   - { name: read, path: /read, upstream: data, scope: data:read }
@@ -97,7 +97,7 @@ tests:
     })
   })
 
-  it('prints the place, the expected result and the actual result of each failed case, and exits with 1', async () => {
+  it('prints the file, the line, the expected result and the actual result of each failed case, and exits with 1', async () => {
     const cases = write(
       'cases.yaml',
       `tests:
@@ -139,7 +139,7 @@ tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
     })
   })
 
-  it('selects routes with wildcards by the host of the case', async () => {
+  it('selects routes with wildcard hosts by the host of the test case', async () => {
     const file = write(
       'wildcards.yaml',
       `${gateway}  - { name: tenants, path: /open, upstream: courses, hosts: ["*.example.com"], auth: none }
@@ -155,7 +155,7 @@ tests:
     })
   })
 
-  it('with --json, prints every case with its place and its differences', async () => {
+  it('with --json, prints each case with its line, and with the differences between the expected and the actual result', async () => {
     const file = write(
       'json.yaml',
       `${gateway}tests:
@@ -183,7 +183,7 @@ tests:
     })
   })
 
-  it('starts every case with all daily limits and rate limits unused', async () => {
+  it('does not let a case use up the daily limit or the rate limit of a later case', async () => {
     const one = '  - { request: GET /a, as: free, expect: { upstream: a } }\n'
     const file = write(
       'many.yaml',
@@ -197,7 +197,7 @@ tests:\n${one.repeat(50)}`,
     })
   })
 
-  it('prints the lines of invalid cases, in the configuration or in a separate file, and exits with 2', async () => {
+  it('prints the line numbers of invalid cases, in the configuration or in a separate file, and exits with 2', async () => {
     const bad = `tests:
   - { request: gt /x, as: fre, expect: {} }
   - request: GET /x
@@ -216,7 +216,7 @@ tests:\n${one.repeat(50)}`,
     expect(alone).toEqual({ exit: 2, stdout: '', stderr: stdout.replace(/^bad\.yaml:(\d+):/gm, sixLinesUp) })
   })
 
-  it('tests quotas with the configured plans, and refuses other plans in the configuration and in a separate file', async () => {
+  it('tests quotas with the configured plans, and refuses cases with unknown plans, in the configuration or in a separate file', async () => {
     const quotas = `plans:
   - { name: starter, quotas: { exports: 0 } }
   - { name: team, quotas: { exports: 1000/month } }
@@ -267,7 +267,7 @@ routes:
     ['', '1:1  (file)  '],
     ['tests: []\nroutes: []', '2:1  routes  '],
     ['{}', '1:1  tests  '],
-  ])('refuses a file that does not contain only test cases: %j', async (text, place) => {
+  ])('refuses a file without the key `tests`, or with another key: %j', async (text, place) => {
     const { exit, stdout, stderr } = await peage(['test', '-c', config, write('odd.yaml', text)])
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' })
     expect(stderr.split(place)).toEqual(['odd.yaml:', expect.stringMatching(/^.+\n$/)])

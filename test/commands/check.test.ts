@@ -1,4 +1,4 @@
-// Tests `peage check`, `peage schema` and the help texts in the process of the test, with real files.
+// Tests `peage check`, `peage schema` and the help texts inside the test process, with real files.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -8,7 +8,7 @@ import { commandLine, committed, emptyFolder, runIn } from './peage.ts'
 const { peage, write } = commandLine()
 
 describe('peage check', () => {
-  it('prints one line for each problem, with its line and column, and exits with 2', async () => {
+  it('prints one line per problem, with the position of the problem in the file, and exits with 2', async () => {
     const golden = readFileSync(new URL('../config/golden/keys.txt', import.meta.url), 'utf8')
     const [, faults = '', printed = ''] = /^([^>]+)((?:> .*\n)+)/.exec(golden) ?? []
     const { exit, stdout, stderr } = await peage(['check', '-c', write('faults.yaml', faults)])
@@ -18,7 +18,7 @@ describe('peage check', () => {
     expect(placesOf(stdout)).toEqual(placesOf(printed))
   })
 
-  it('reads gateway.yaml by default, prints how many routes and upstreams it has, and exits with 0', async () => {
+  it('reads gateway.yaml by default, prints the number of routes and upstreams, and exits with 0', async () => {
     expect(await peage(['check'])).toEqual({
       exit: 2,
       stdout: expect.stringMatching(/^gateway\.yaml:1:1 {2}\(file\) {2}.+\n$/),
@@ -45,7 +45,7 @@ describe('peage check', () => {
     ])
   })
 
-  it('like start, refuses an invalid OpenTelemetry variable without printing its value', async () => {
+  it('refuses an invalid OpenTelemetry variable with the same message as start, without the value of the variable', async () => {
     const file = write('traced.yaml', committed)
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',

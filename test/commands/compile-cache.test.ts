@@ -1,4 +1,4 @@
-// Tests that Node 22 and newer caches the compiled code of the program in the folder `dist/compile-cache`.
+// Tests that Node caches the compiled code of the program in the folder `dist/compile-cache`, from Node 22 on.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ const dist = fileURLToPath(new URL('../../dist/', import.meta.url))
 const other = emptyFolder()
 const canKeep = Number.parseInt(process.versions.node, 10) >= 22
 
-/** Starts the program once. @returns the cache folder that Node used, or the text `undefined` */
+/** Starts the program once. @returns the cache folder that Node used, or the text `undefined` before Node 22 */
 function folderOf(env: Record<string, string>): string {
   const tellFolder = `import module from 'node:module'
     process.on('exit', () => console.log(module.getCompileCacheDir?.(), process.env.NODE_COMPILE_CACHE))`
@@ -23,7 +23,7 @@ function folderOf(env: Record<string, string>): string {
 }
 
 describe('the compiled code of the program', () => {
-  it('is cached in its own folder on Node 22 and newer, and workers use the same folder', () => {
+  it('is cached in dist/compile-cache on Node 22 and newer, and worker processes use the same folder', () => {
     const used = folderOf({})
     if (canKeep) {
       expect(used).toContain(`${dist}compile-cache/v${process.versions.node}-`)

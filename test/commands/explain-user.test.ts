@@ -13,7 +13,7 @@ const routing = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
 routes: [{ name: exports, path: /exports, upstream: a, quota: exports }]`
 
 function suite(explain: (...words: string[]) => Promise<Printed>, open: () => Promise<Database>) {
-  it('uses the stored uses of the user in the kind of period of the plan, and plans that are not configured', async () => {
+  it('reads the stored uses for the period (day or month) of the quota, and shows plan_insufficient for an unconfigured plan', async () => {
     const database = await open()
     await database.query(
       `with created as (

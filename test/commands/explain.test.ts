@@ -84,7 +84,7 @@ describe('peage explain --json', () => {
     })
   })
 
-  it('shows the status and error code of the guard that refuses', async () => {
+  it('shows the status and error code of the guard that refuses the request', async () => {
     const { exit, said } = await explain('GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2')
     expect(exit).toBe(0)
     expect(said).toMatchObject({ route: 'courses', status: 429, upstream: null })
@@ -122,7 +122,7 @@ describe('peage explain --json', () => {
     const { said } = await explain('GET', '/open', '--as', 'pro')
     expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
     expect(said.headers.request.set).not.toHaveProperty('x-user-id')
-    // The gateway removes its own tokens from each request, even on a route that reads no credentials.
+    // The gateway does not forward tokens that it issued, even on a route without authentication.
     expect(said.headers.request.remove).toEqual(
       expect.arrayContaining(['authorization', 'x-debug', 'x-user-id']),
     )
@@ -145,7 +145,7 @@ describe('peage explain --json', () => {
     }
   })
 
-  it('finds the route of a wildcard for its subdomains only', async () => {
+  it('finds the route with the host *.example.com only for subdomains of example.com', async () => {
     for (const [host, status] of [
       ...[
         ['A.b.example.com.:80', null],
@@ -163,7 +163,7 @@ describe('peage explain --json', () => {
   it.each([
     ['fr', 'Route inconnue'],
     ['en', 'Unknown route'],
-  ])('shows the length of a refusal in the language %s', async (language, text) => {
+  ])('shows the length of the error body in the configured language %s', async (language, text) => {
     const file = write('language.yaml', `server: { language: ${language} }\nroutes: []\n`)
     const { said } = await explain('-c', file, 'GET', '/nowhere')
     const length = String(JSON.stringify({ error: text }).length)
@@ -183,7 +183,7 @@ describe('peage explain --json', () => {
     expect(said).toMatchObject({ route: null, guards: [], status, upstream: null })
   })
 
-  it('for an endpoint of the gateway, shows no route, and shows a status only if a guard refuses', async () => {
+  it('shows no route for an endpoint of the gateway, and shows a status only if a guard refuses the request', async () => {
     const nothing = { request: { set: {}, remove: [] }, response: { set: {}, remove: [] } }
     expect(await explain('POST', '/api/v1/auth/login')).toEqual({
       exit: 1,
@@ -203,7 +203,7 @@ describe('peage explain --json', () => {
 })
 
 describe('peage explain', () => {
-  it('prints the same values as --json as text, and also the number of other targets and the message of a refusal', async () => {
+  it('prints the values of --json as text, and adds the number of other targets and the error message', async () => {
     const { stdout } = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free'])
     expect(stdout.split('\n').slice(0, 11)).toEqual([
       'GET /api/v1/courses/7  at localhost, as free',
@@ -319,14 +319,14 @@ routes:
     ['/api/v1/auth/keys', ['pro', '--key'], 'refuse', 'bearer_required'],
     ['/api/v1/auth/usage', ['pro', '--scopes', 'data:read'], 'pass', undefined],
   ])(
-    'shows for %s as %j that the guard `scope` has the outcome %s and the error is %s',
+    'shows, for the path %s and the caller %j, the outcome %s of the guard `scope` and the error %s',
     async (path, as, outcome, error) => {
       const shown = await explainFile(path, '--as', ...as)
       expect(shown).toMatchObject({ scope: outcome, error })
     },
   )
 
-  it('shows the headers that identify the key, and removes the key itself', async () => {
+  it('shows the request headers that identify the key, and shows that the key itself is removed', async () => {
     const { said } = await explainFile('/read', '--as', 'pro', '--scopes', 'data:read,data:write')
     expect(said.headers.request.set).toMatchObject({
       'x-user-id': '3',
@@ -340,7 +340,7 @@ routes:
     expect(unlimited.said.headers.request.remove).toContain('x-user-scopes')
   })
 
-  it('lists the guard `scope` between `rate_limit` and `plan`, and names the key in the text', async () => {
+  it('lists the guard `scope` between `rate_limit` and `plan`, and prints the scopes of the key in the first line', async () => {
     const { stdout } = await peage(['explain', 'GET', '/read', '-c', file, '--as', 'free', '--scopes', 'a,b'])
     expect(stdout.split('\n').slice(0, 7)).toEqual([
       'GET /read  at localhost, as free, API key with scopes a b',
@@ -385,7 +385,7 @@ routes:
     ['free_daily', 'skip'],
   ]
 
-  it('counts the cost of the route after the uses of --used, and lists the guard only on routes with a quota', async () => {
+  it('adds the cost of the route to the uses from --used, and lists the guard `quota` only on routes with a quota', async () => {
     expect(await outcome('/exports', '--as', 'team', '--used', '999')).toEqual([
       null,
       passed(['quota', 'pass']),
@@ -416,7 +416,7 @@ routes:
     ['--as', '', 'Allowed choices are anonymous, starter, team, scale.'],
     ['--used', '-1', 'must be a whole number'],
     ['--used', '1.5', 'must be a whole number'],
-  ])('refuses %s %j with exit code 2, and suggests another value', async (option, value, sentence) => {
+  ])('refuses %s %j with exit code 2, and prints what is allowed', async (option, value, sentence) => {
     const said = await peage(['explain', '-c', file, 'GET', '/plain', option, value])
     expect(said).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining(sentence) })
   })

@@ -15,7 +15,7 @@ mkdirSync(join(cwd, 'folder.jwk'))
 
 const data = join(cwd, 'data')
 
-/** Writes a configuration that has `line` as its second line. The only problem must be in this line. */
+/** Writes a configuration with `line` as its second line. The other lines are valid. */
 function write(line: string): string {
   const rest = `upstreams: { a: { targets: ["http://a"] } }\nroutes: [{ path: /, upstream: a }]`
   const storage = line.startsWith('storage') ? '' : `storage: { data_dir: ${JSON.stringify(data)} }\n`
@@ -43,7 +43,7 @@ describe('a configuration that prevents the start of a gateway', () => {
     ['admin: { listen: "127.0.0.1:8080" }', '2:18  admin.listen  '],
     ['server: { listen: ":::8081" }', '2:19  server.listen  '],
   ])(
-    'makes check and start print the same problem, and start creates no database: %s',
+    'makes `check` and `start` print the same problem, and `start` does not create a database: %s',
     async (line, place) => {
       const file = write(line)
       const checked = await runIn(cwd, ['check', '-c', file])
@@ -56,7 +56,7 @@ describe('a configuration that prevents the start of a gateway', () => {
     },
   )
 
-  it('makes check and start print the problems of the file first, and then the problems of tracing variables', async () => {
+  it('makes check and start print first the problems of the file, then the problems of the tracing variables', async () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])

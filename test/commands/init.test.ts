@@ -1,4 +1,4 @@
-// Tests `peage init` in the process of the test, in a temporary folder.
+// Tests `peage init` inside the test process, in a temporary folder.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -63,7 +63,7 @@ describe('peage init', () => {
     expect(existsSync(join(folder, 'nowhere.yaml'))).toBe(false)
   })
 
-  it('if several commands start at the same time, only one of them writes the file', async () => {
+  it('writes the file only once if several commands start at the same time', async () => {
     const folder = emptyFolder()
     const ended = await Promise.all([1, 2, 3, 4].map(() => runProgram(['init'], folder)))
     expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1, 1])

@@ -10,7 +10,7 @@ const cwd = folder()
 const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
 
 it.each(['ES256', 'EdDSA', 'RS256'])(
-  'generate --out writes a private JWK for %s to a file that only its owner can read, and prints no private value',
+  '`keys generate --out` writes a private JWK for %s to a file that only the owner can read, and prints no private value',
   async alg => {
     const before = process.umask(0)
     const { exit, stdout, stderr } = await keys('generate', '--alg', alg, '--out', `${alg}.json`, '--json')
@@ -25,14 +25,14 @@ it.each(['ES256', 'EdDSA', 'RS256'])(
   },
 )
 
-it('generate --out needs no configuration and no database', async () => {
+it('`keys generate --out` needs no configuration and no database', async () => {
   const words = ['generate', '--out', 'alone.json', '-c', 'nowhere.yaml']
   expect((await keys(...words)).stdout).toMatch(
     /^key \S+ \(ES256\) was written to alone\.json\. Add this file to auth\.keys\.\n$/,
   )
 })
 
-it('generate --out does not overwrite a file or a dangling link, and reports a file that cannot be written', async () => {
+it('`keys generate --out` does not overwrite a file or a dangling link, and reports a file that cannot be written', async () => {
   writeFileSync(join(cwd, 'there.json'), 'precious')
   symlinkSync(join(cwd, 'elsewhere.json'), join(cwd, 'link.json'))
   for (const name of ['there.json', 'link.json']) {
@@ -48,7 +48,7 @@ it('generate --out does not overwrite a file or a dangling link, and reports a f
   )
 })
 
-it('`keys list` prints the files of auth.keys in order, and commands that would change keys refuse', async () => {
+it('if the keys are in files, `keys list` prints the files in the order of auth.keys, and commands that change keys fail', async () => {
   for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
   const config = writeConfiguration(cwd, {
     name: 'files.yaml',
@@ -71,7 +71,7 @@ it('`keys list` prints the files of auth.keys in order, and commands that would 
   }
 })
 
-it('if another process has the embedded database open, keys commands print which process to stop', async () => {
+it('if another process has the embedded database open, the commands of `peage keys` print which process to stop', async () => {
   const data = join(cwd, 'data')
   mkdirSync(join(data, 'postgres'), { recursive: true })
   chmodSync(data, 0o700)

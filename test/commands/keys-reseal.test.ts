@@ -1,4 +1,4 @@
-// Tests that `auth.key_secret` can be changed with `peage keys reseal`, without ended sessions or failed deliveries.
+// Tests the change of `auth.key_secret` with `peage keys reseal`. Sessions must not end, and deliveries must not fail.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ describe('peage keys reseal', () => {
   const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
   const reseal = (...words: string[]) => keys('reseal', ...words)
 
-  it('encrypts keys that are unencrypted or encrypted with the old secret, and prints their number', async () => {
+  it('encrypts keys that are unencrypted or encrypted with the old secret, and prints how many keys it encrypted', async () => {
     configure("key_secret: ''")
     await keys('rotate')
     configure(`key_secret: ${one}`)
@@ -54,7 +54,7 @@ describe('peage keys reseal', () => {
     expect((await keys('list')).exit).toBe(1)
   })
 
-  it('if neither secret decrypts a key, exits with 1 and prints the id of the key, but no secret', async () => {
+  it('exits with 1 if neither secret decrypts a key, and prints the id of the key, but no secret', async () => {
     configure(`key_secret: another-one-altogether-long-and-so-on, key_secret_old: ${one}`)
     const { exit, stdout, stderr } = await reseal()
     expect(exit).toBe(1)
@@ -112,7 +112,7 @@ describe('peage keys reseal', () => {
     expect([exit, JSON.parse(stdout).signing_keys]).toEqual([0, { resealed: 1, already: 1, unreadable: [] }])
   })
 
-  it('if another process has the embedded database open, prints which process it is', async () => {
+  it('exits with 1 if another process has the embedded database open, and prints the id of that process', async () => {
     const data = join(cwd, 'data')
     const lock = await lockDataDir(data)
     const outcome = await peage(cwd, ['keys', 'reseal'])

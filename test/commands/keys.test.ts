@@ -1,4 +1,4 @@
-// Tests `peage keys` with keys in the database: the output, and that a change has taken effect when the command ends.
+// Tests `peage keys` with keys in the database: the output, and that a change is effective when the command ends.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresDatabase } from '../support/databases.ts'
 import { describeWithServices } from '../support/services.ts'
@@ -23,7 +23,7 @@ describe('peage keys', () => {
     writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
   })
 
-  it('completes a rotation, and neither prints nor stores an unencrypted private key', async () => {
+  it('performs a complete key rotation, and neither prints nor stores an unencrypted private key', async () => {
     const printed: Printed[] = []
     const said = async (...words: string[]) => {
       const outcome = await keys(...words)
@@ -73,7 +73,7 @@ describe('peage keys', () => {
     expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
   })
 
-  it('calculates `spent_from` from the configured token lifetimes, and adds time if a route uses assertions', async () => {
+  it('calculates `spent_from` from the configured token lifetimes, and prints a later time if a route uses identity assertions', async () => {
     const configure = (routing: string) =>
       writeConfiguration(cwd, {
         admin:

@@ -54,7 +54,7 @@ describe('peage check', () => {
     })
   })
 
-  it('if variables like ${…} make a short file larger than the limit, refuses the file', async () => {
+  it('refuses a short file if its variables like ${…} make it larger than the limit', async () => {
     const LONG = 'x'.repeat(100_000)
     const lines = (count: number) => `auth: { issuer: "${'${LONG}'.repeat(count)}" }\n`
     expect(await check(write('long.yaml', lines(41)), { LONG })).toMatchObject({ exit: 0 })

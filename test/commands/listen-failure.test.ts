@@ -1,4 +1,5 @@
-// Tests that `start` exits with 1 if a listen address is not available, and prints the key, the file and the variables.
+// Tests that `start` exits with 1 if a listen address is not available. The message contains the key of the address,
+// the file, and the variables in the value.
 
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -26,7 +27,7 @@ describe('an unavailable listen address', () => {
     return [code, stderr]
   }
 
-  it('if another program uses the port, is reported with its key and the variables in its value', async () => {
+  it('is reported with its key, and with the variables in its value, if another program uses the port', async () => {
     expect(
       await starting('server: { listen: "${HOST:-0.0.0.0}:${PORT}" }', { HOST: '127.0.0.1', PORT: port }),
     ).toEqual([
@@ -35,7 +36,7 @@ describe('an unavailable listen address', () => {
     ])
   })
 
-  it('is reported without a variable if the value of admin.listen contains no variable', async () => {
+  it('is reported without variables if its value contains no variable', async () => {
     expect(
       await starting(`server: { listen: "127.0.0.1:0" }\nadmin: { listen: "localhost:${port}" }`),
     ).toEqual([

@@ -79,7 +79,7 @@ describe('a failed peage mail test', () => {
     )
   })
 
-  it('reports an untrusted certificate, and a server that does not support TLS from the start', async () => {
+  it('reports an untrusted certificate, and a server that does not begin the connection with TLS', async () => {
     const implicit = await mailServer({ secure: true })
     expect((await test(`smtps://localhost:${implicit.port}`)).stderr).toContain(
       `the certificate of localhost:${implicit.port} is not valid for localhost, or this machine does not trust it`,
@@ -104,13 +104,13 @@ describe('a failed peage mail test', () => {
     ['MAIL', 'rejected the sender no-reply@example.com (the server replied: 554 no)'],
     ['RCPT', 'rejected the recipient ada@example.com (the server replied: 554 no)'],
     ['.', 'rejected the text of the mail (the server replied: 554 no)'],
-  ])('reports the step that the server refused: %s', async (event, words) => {
+  ])('reports which SMTP step the server refused: %s', async (event, words) => {
     const { port } = await scripted(asked => (asked === event ? '554 no' : undefined))
     const { exit, stderr } = await test(`smtp://localhost:${port}`)
     expect([exit, stderr]).toEqual([1, expect.stringContaining(words)])
   })
 
-  it('reports that mail.smtp sends no mails, or that the recipient is invalid', async () => {
+  it('reports that mail.smtp is empty, that it is `log`, or that the recipient is invalid', async () => {
     expect((await test('')).stderr).toBe(
       'error: mail.smtp is not set in gateway.yaml, so the gateway cannot send mails\n',
     )

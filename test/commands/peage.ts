@@ -1,4 +1,4 @@
-// Runs the command line in the process of the test, with real files in a temporary folder.
+// Runs `peage` commands inside the test process, with real files in a temporary folder.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,8 +23,8 @@ export interface Bench {
 export const committed = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
 
 /**
- * Creates a temporary folder, and removes it with `afterAll`. So call this function at the top level or in a
- * `describe`.
+ * Creates a temporary folder and returns functions that work in this folder. `afterAll` removes the folder, so call
+ * this function at the top level or in a `describe`.
  */
 export function commandLine(): Bench {
   const cwd = emptyFolder()
@@ -37,7 +37,7 @@ export function commandLine(): Bench {
   }
 }
 
-/** Creates a temporary folder, which is removed after the suite. */
+/** Creates a temporary folder. The folder is removed after the suite. */
 export function emptyFolder(): string {
   const cwd = mkdtempSync(join(tmpdir(), 'peage-command-'))
   afterAll(() => rmSync(cwd, { recursive: true, force: true }))
@@ -47,13 +47,11 @@ export function emptyFolder(): string {
 interface Around {
   env?: Record<string, string> | undefined
   stdin?: Io['stdin']
-  /** If set, receives standard output. The returned `stdout` is then empty. */
+  /** If set, this stream receives standard output, and the returned `stdout` is empty. */
   stdout?: Writable
-  /** If set, receives standard error. The returned `stderr` is then empty. */
+  /** If set, this stream receives standard error, and the returned `stderr` is empty. */
   stderr?: Io['stderr']
-  /**
-   * A function that is called after each write to standard error. Its argument is everything that was written so far.
-   */
+  /** Called after each write to standard error. `soFar` is everything that was written until then. */
   onError?: ((soFar: string) => void) | undefined
   openFolder?: Io['openFolder']
 }

@@ -1,4 +1,4 @@
-// Tests `peage plans`, and the plans that `peage users` accepts, on the database and through a running gateway.
+// Tests `peage plans`, and the plans that `peage users` accepts, directly on a database and through a gateway.
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Io } from '../../src/commands/io.ts'
@@ -59,7 +59,7 @@ rare     1      not configured
     })
   })
 
-  it('`move` gives every user of a plan the other plan, and can be repeated', async () => {
+  it('`move` gives all users of one plan another plan, and a repeated command moves no user', async () => {
     const before = await inside(database =>
       database.query<{ id: number }>("select id from users where plan = 'old'"),
     )
@@ -92,7 +92,7 @@ rare     1      not configured
     })
   })
 
-  it('`move` creates missing subscriptions, also of one user', async () => {
+  it('`move` creates the missing subscription of a user, even if it moves only one user', async () => {
     expect((await run(['plans', 'move', 'rare', 'pro', '--yes'])).stdout).toBe(
       '1 user was moved from plan rare to plan pro\n',
     )
@@ -112,7 +112,7 @@ rare     1      not configured
     ['y', 0, 'premium'],
     ['', 1, 'old'],
     ['no', 1, 'old'],
-  ])('`move` on a terminal asks first, and the answer %j exits with %i', async (answer, exit, plan) => {
+  ])('`move` prompts on a terminal, and exits after the answer %j with %i', async (answer, exit, plan) => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true }) as Io['stdin'] & PassThrough
     const printed = await run(['plans', 'move', 'old', 'premium'], stdin, soFar => {
       if (soFar === 'Move 3 users from plan old to plan premium? [y/N] ') stdin.write(`${answer}\n`)
@@ -153,7 +153,7 @@ const events = `events: { url: 'http://127.0.0.1:1/', secret: whsec_MfKQ9r8GKYqr
 const customPlans = `upstreams: {}
 plans: [{ name: starter, quotas: { exports: 5/day, pages: 0 }, rate_limit: 10/1m }, { name: team, api_keys: 1 }]`
 
-describeWithServices('peage plans on Postgres with other plans', () => {
+describeWithServices('peage plans on Postgres with custom plans', () => {
   const cwd = folder()
   let url: string
   let database: PostgresDatabase
@@ -168,7 +168,7 @@ describeWithServices('peage plans on Postgres with other plans', () => {
     await dropPostgresDatabase(url)
   })
 
-  it('`users create` without --plan gives the first plan', async () => {
+  it('`users create` without --plan gives the user the first configured plan', async () => {
     const created = await peage(cwd, ['users', 'create', 'a@example.com', '--password-stdin'], password)
     expect(created.stdout).toMatch(/was created on plan starter\n$/)
     const rows = await database.query(
@@ -183,7 +183,7 @@ team     0      -           1         no       -
 `)
   })
 
-  it('`move` uses transactions of 1,000 users, and continues after an interruption', async () => {
+  it('`move` uses transactions of 1,000 users, and a repeated command continues after an interruption', async () => {
     await database.query('delete from users')
     await database.query('delete from events')
     await database.query(

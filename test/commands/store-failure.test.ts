@@ -1,4 +1,4 @@
-// Tests the commands if the configured database cannot be used, or is slow.
+// Tests what commands do if the configured database cannot be used, or is slow.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { Client } from 'pg'
@@ -10,7 +10,7 @@ import { startStallingRelay } from '../support/stalling-relay.ts'
 import { emptyFolder, runIn } from './peage.ts'
 import { writeConfiguration } from './users-setup.ts'
 
-describeWithPostgresBinary('a database', () => {
+describeWithPostgresBinary('peage', () => {
   const cwd = emptyFolder()
   const silent = createServer(() => {})
   let postgres: Server
@@ -18,7 +18,7 @@ describeWithPostgresBinary('a database', () => {
     postgres = await startPostgres(inject('postgresBin'))
     const client = new Client(postgres.url)
     await client.connect()
-    // Before Postgres 15, every role has the right to create tables in the schema `public`.
+    // Before Postgres 15, every role can create tables in the schema `public`. So this right is revoked.
     await client.query('create role guest login; revoke create on schema public from public')
     for (const encoding of ['LATIN1', 'SQL_ASCII']) {
       await client.query(
@@ -120,7 +120,7 @@ describeWithPostgresBinary('a database', () => {
   ]
 
   it.each(cases)(
-    'that is $is makes `start` and `migrate` fail with exit code 1, the reason and the solution, but no password',
+    '`start` and `migrate` exit with 1, and print the reason and the solution but no password, if the database is $is',
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')
@@ -130,7 +130,7 @@ describeWithPostgresBinary('a database', () => {
         [start.code, start.stderr],
         [migrate.exit, migrate.stderr],
       ] as const) {
-        // `migrate` logs the statement before the error.
+        // `migrate` may print the failed SQL statement before the error, so only the last line is compared.
         const said = stderr.trimEnd().split('\n').at(-1)
         expect([exit, said]).toEqual([
           1,
@@ -141,7 +141,7 @@ describeWithPostgresBinary('a database', () => {
     },
   )
 
-  it('that does not use UTF-8 is refused before the first migration', async () => {
+  it('`migrate` refuses a database that does not use UTF-8 before the first migration', async () => {
     const url = `postgres://postgres@${here()}/latin1`
     writeConfiguration(cwd, { postgres: url })
     expect((await runIn(cwd, ['migrate'])).exit).toBe(1)
@@ -152,7 +152,7 @@ describeWithPostgresBinary('a database', () => {
     expect(rows).toEqual([])
   })
 
-  it('that takes 2 s to accept a connection is slow, but `peage users list` waits for it', async () => {
+  it('`users list` waits for a slow database that takes 2 s to accept a connection', async () => {
     const relay = await startStallingRelay(`postgres://postgres@${here()}/postgres`)
     try {
       writeConfiguration(cwd, { postgres: relay.url })

@@ -40,7 +40,7 @@ describe('peage users', () => {
     },
   )
 
-  it('if there is no data folder, reports that a migration is needed, and creates nothing', async () => {
+  it('reports that a migration is needed, and creates nothing, if there is no data folder', async () => {
     const missing = await peage(cwd, ['users', 'list'])
     const sentence = `error: there is no database in ${join(cwd, 'data')} yet. Run peage migrate -c gateway.yaml first.\n`
     expect(missing).toEqual({ exit: 1, stdout: '', stderr: sentence })
@@ -60,7 +60,7 @@ describe('peage users', () => {
       expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
     })
 
-    it('if the reader closes the pipe, `list` exits with 0; after another write error, it exits with 1', async () => {
+    it('`list` exits with 0 if the reader closes the pipe, and with 1 after any other write error', async () => {
       for (const [code, expected] of [
         ['EPIPE', 0],
         ['ENOSPC', 1],
@@ -76,7 +76,7 @@ describe('peage users', () => {
     })
   })
 
-  it('if the database is down, reports what to check', async () => {
+  it('reports what the operator must check if the database is down', async () => {
     writeConfiguration(cwd, { name: 'away.yaml', postgres: 'postgres://x:s3cret@127.0.0.1:1/x' })
     const { exit, stdout, stderr } = await peage(cwd, ['users', 'list', '-c', 'away.yaml'])
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })

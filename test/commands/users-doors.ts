@@ -21,7 +21,7 @@ export interface Gateway {
 }
 
 /**
- * Starts a gateway in the process of the test. The gateway locks the data folder, so commands cannot open the folder.
+ * Starts a gateway inside the test process. The gateway locks the data folder, so commands cannot open the folder.
  */
 export async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const file = writeConfiguration(cwd, {
@@ -45,7 +45,7 @@ export async function startOn(cwd: string, admin: string): Promise<Gateway> {
 }
 
 /**
- * Returns a place in which a gateway is running. The gateway has locked the data folder, so commands call the gateway.
+ * Returns a `Place` with a running gateway. The gateway has locked the data folder, so commands call its admin API.
  */
 export function gatewayPlace(): Place & { gateway(): Gateway } {
   const cwd = folder()

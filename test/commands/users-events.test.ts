@@ -1,4 +1,4 @@
-// Tests that `peage users` stores the same events and mails as requests do.
+// Tests that `peage users` stores the same events and mails as the HTTP API.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
@@ -26,7 +26,7 @@ describeWithServices('peage users', () => {
     expect([words, exit, stderr]).toEqual([words, 0, ''])
   }
 
-  it('stores the events and mails of changes in order, but no events if the configuration has no `events` section', async () => {
+  it('stores events and mails for its changes in order, but stores no event if the configuration has no section `events`', async () => {
     const email = 'ada@example.com'
     await users(['create', email, '--password-stdin'], 'un mot de passe')
     await users(['set-plan', email, 'pro'])

@@ -1,4 +1,5 @@
-// Tests `peage users export` for all users: its lines, its snapshot, and an import of them into an empty database.
+// Tests `peage users export` for all users: the printed lines, the consistent snapshot, and whether an import restores
+// the same users.
 import { Writable } from 'node:stream'
 import { beforeEach, expect, it } from 'vitest'
 import type { Queryable } from '../../src/storage/database.ts'
@@ -8,10 +9,10 @@ import { runIn } from './peage.ts'
 import { bcryptHash, faultsOf, importsOf } from './users-import-setup.ts'
 import { describeOnBothPlaces, postgresPlace } from './users-setup.ts'
 
-/** The number of users. It needs more than one page, and the last page is not full. */
+/** The number of users. The export reads them in several pages, and the last page is not full. */
 const many = 1_101
 
-/** Stores users with different values, and what an export does not contain. */
+/** Stores users with different values. Some of the values are not part of an export, for example `session_epoch`. */
 async function fill(database: Queryable): Promise<void> {
   await database.query(
     `insert into users (id, email, password_hash, plan, is_active, daily_usage, last_usage_date, session_epoch,
@@ -31,7 +32,7 @@ async function fill(database: Queryable): Promise<void> {
   )
 }
 
-/** A checksum of everything that an export contains, to the millisecond. */
+/** Returns checksums of everything that an export contains. Times are truncated to milliseconds. */
 async function checksum(database: Queryable): Promise<unknown> {
   const [users] = await database.query(
     `select count(*) as users, md5(string_agg(concat_ws('|', u.id, u.email, u.password_hash, u.plan, s.plan, u.is_active,
@@ -71,11 +72,11 @@ describeOnBothPlaces('peage users export', place => {
     expect(stdout).not.toContain('hash')
   })
 
-  it('prints nothing without users', async () => {
+  it('prints nothing if there are no users', async () => {
     expect(await users(['export'])).toEqual({ exit: 0, stdout: '', stderr: '' })
   })
 
-  it('with --hashes, can be imported into an empty database, which then has the same users', async () => {
+  it('with --hashes, prints lines that restore the same users if they are imported into an empty database', async () => {
     await inside(fill)
     const before = await inside(checksum)
     const { stdout, stderr } = await users(['export', '--hashes'])
@@ -97,7 +98,7 @@ describeOnBothPlaces('peage users export', place => {
     expect(kept).toEqual([])
   })
 
-  it('exports users with an unconfigured plan or an unknown hash, and they are faults of an import', async () => {
+  it('prints users with an unconfigured plan or an unknown hash, and an import reports these users as faults', async () => {
     await inside(database =>
       database.query(
         `insert into users (email, password_hash, plan)
@@ -114,7 +115,7 @@ describeOnBothPlaces('peage users export', place => {
     ])
   })
 
-  it('writes one audit entry by `cli`', async () => {
+  it('writes one audit entry per export, with the operator `cli`', async () => {
     await users(['export'])
     await users(['export', '--hashes'])
     const entries = await inside(database =>
@@ -128,7 +129,7 @@ describeOnBothPlaces('peage users export', place => {
     )
   })
 
-  it('exits with 2 for --hashes with a user', async () => {
+  it('exits with 2 if --hashes is used with a single user', async () => {
     const { exit, stderr } = await users(['export', '1', '--hashes'])
     expect({ exit, stderr }).toEqual({
       exit: 2,
@@ -176,7 +177,7 @@ describeWithServices('peage users export to a stream', () => {
     }
   })
 
-  it('contains no change that is made after its start', async () => {
+  it('prints no change that is made after the start of the export', async () => {
     const { postgres = '' } = place.configuration()
     const other = openPostgres({ url: postgres, maxConnections: 1, onError: () => {} })
     let writes = 0

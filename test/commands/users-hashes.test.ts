@@ -15,7 +15,7 @@ describeOverDoors('peage users hashes', ({ users, inside }) => {
       ),
     )
 
-  it('counts the users of each format, the largest number first', async () => {
+  it('prints the number of users per hash format, sorted with the largest number first', async () => {
     const others = ['x', '$2x$05$abc', '$argon2d$v=19$m=8,t=1,p=1$a$b', '!!', 'argon2$argon2id$v=19$']
     const vectors = foreignVectors.map(({ hash, stored = hash }) => stored)
     await store([...vectors, ...others, '!', '!'])
@@ -43,7 +43,7 @@ describeOverDoors('peage users hashes', ({ users, inside }) => {
     })
   })
 
-  it('prints `no users` or an empty list if there are none', async () => {
+  it('prints `no users`, or an empty list with --json, if there are no users', async () => {
     expect((await users(['hashes'])).stdout).toBe('no users\n')
     expect(json(await users(['hashes', '--json']))).toEqual({ hashes: [] })
   })

@@ -13,8 +13,8 @@ const insert = `insert into identities (issuer, sub, user_id, email, created_at,
   values ('${issuer}', E'a\\u202e b', $1, 'me@example.com', '2026-01-02', '2026-02-03'),
          ('https://gone.example.com', '108', $1, null, '2026-01-03', null)`
 
-describeOverDoors('the identities of a user, in `peage users`,', ({ users, inside, newUser }) => {
-  it('are printed oldest first, with invisible characters escaped, and are in the export', async () => {
+describeOverDoors('the identities of a user in the output of `peage users`', ({ users, inside, newUser }) => {
+  it('are printed oldest first with invisible characters escaped, and are part of the export', async () => {
     const { id, email } = await newUser()
     await inside(database => database.query(insert, [id]))
     expect((await users(['show', email])).stdout.split('\n').slice(-3)).toEqual([
@@ -58,7 +58,7 @@ describe('the identities of a user in `peage users show`', () => {
     writeConfiguration(cwd, { admin: `admin: { listen: '${host}', tokens: { ${tokens} } }` })
   }
 
-  it('have the names of providers that the running gateway uses', async () => {
+  it('have the provider names that the running gateway uses', async () => {
     writeTokens(tokens)
     const { stdout } = await peage(cwd, ['users', 'show', '1'])
     expect(stdout).toContain('\nidentity  staff a\\u{202e} b me@example.com\n')
@@ -66,14 +66,14 @@ describe('the identities of a user in `peage users show`', () => {
     expect(identities[0]).toMatchObject({ provider: 'staff', issuer })
   })
 
-  it('are left out if every token has the role "billing", because this role does not see them', async () => {
+  it('are omitted if every token in the file has the role "billing", because this role cannot read identities', async () => {
     writeTokens(tokens.slice(0, tokens.indexOf(', reader')))
     const { exit, stdout } = await peage(cwd, ['users', 'show', '1'])
     expect([exit, stdout]).toEqual([0, expect.not.stringContaining('identity')])
     expect(json(await peage(cwd, ['users', 'show', '1', '--json']))).not.toHaveProperty('identities')
   })
 
-  it('have the names of providers in the configuration file, if no gateway is running', async () => {
+  it('have the provider names from the configuration file if no gateway is running', async () => {
     const stopped = folder()
     writeConfiguration(stopped, { admin: auth })
     await peage(stopped, ['migrate'])

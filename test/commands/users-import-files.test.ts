@@ -132,9 +132,18 @@ describe('an import of CSV', () => {
 
   const columns = 'email, id, password_hash, plan, email_verified, is_active, created_at'
   it.each([
-    ['', '1  email  The header does not contain this column. The first line must contain the names of the columns.'],
-    ['\n\nplan\nfree', '3  email  The header does not contain this column. The first line must contain the names of the columns.'],
-    ['email,identities', `1  record  Column 2 of the header is unknown. The possible columns are ${columns}.`],
+    [
+      '',
+      '1  email  The header does not contain this column. The first line must contain the names of the columns.',
+    ],
+    [
+      '\n\nplan\nfree',
+      '3  email  The header does not contain this column. The first line must contain the names of the columns.',
+    ],
+    [
+      'email,identities',
+      `1  record  Column 2 of the header is unknown. The possible columns are ${columns}.`,
+    ],
     ['Email', `1  record  Column 1 of the header is unknown. The possible columns are ${columns}.`],
     [
       `a@example.com,${bcryptHash}`,
@@ -218,7 +227,11 @@ describe('a value', () => {
     ),
     ...wrong('is_active', ['true', 1, null], 'The value is not a boolean. It must be true or false.'),
     ...wrong('email_verified', ['yes', 0], 'The value is not a boolean. It must be true or false.'),
-    ...wrong('password_hash', [1, null], 'The value is not a string. If the user has no password hash, omit the member.'),
+    ...wrong(
+      'password_hash',
+      [1, null],
+      'The value is not a string. If the user has no password hash, omit the member.',
+    ),
     ...wrong('password_hash', ['', '!', ' ', 'secret', `${bcryptHash} `], /^2 {2}password_hash {2}/),
     ...wrong(
       'created_at',

@@ -1,4 +1,4 @@
-// Tests `peage users import` as a process on Postgres: kills, signals, two imports at once, and memory.
+// Tests `peage users import` as a process on Postgres: kills, signals, several imports at the same time, and memory.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { runIn } from './peage.ts'
 import { bcryptHash, importsOf, jsonLines } from './users-import-setup.ts'
 import { postgresPlace } from './users-setup.ts'
 
-/** The control sequence EL of ECMA-48. */
+/** The control sequence EL (erase in line) of ECMA-48. */
 const eraseToEnd = '\u001b[K'
 
 describeWithServices('peage users import as a process', () => {
@@ -53,7 +53,7 @@ describeWithServices('peage users import as a process', () => {
     if (!stdin?.write(bytes)) await Promise.race([once(stdin as NodeJS.EventEmitter, 'drain'), sleep(60_000)])
   }
 
-  // One connection stays open, because opening a connection on a busy machine may exceed its time limit.
+  // One connection stays open. On a busy machine, a new connection may exceed the time limit for opening a connection.
   let watcher: PostgresDatabase
   beforeAll(() => {
     const { postgres = '' } = place.configuration()
@@ -73,7 +73,7 @@ describeWithServices('peage users import as a process', () => {
   })
   const usersOf = (count: number) => Array.from({ length: count }, (_, n) => userOf(n))
 
-  /** Expects that every user is complete. */
+  /** Expects `count` users, each with its subscription and its identity. */
   async function expectWhole(count: number): Promise<void> {
     const rows = await place.inside(database =>
       database.query(
@@ -87,7 +87,7 @@ describeWithServices('peage users import as a process', () => {
     expect(rows).toEqual([all])
   }
 
-  it('creates every user once, if it is killed in the middle and repeated', async () => {
+  it('creates every user exactly once, even if it is killed several times and started again', async () => {
     const count = 12_000
     writeFileSync(join(place.cwd, 'many.jsonl'), jsonLines(usersOf(count)))
     for (const part of [1, 3_000, 7_000]) {
@@ -109,7 +109,7 @@ describeWithServices('peage users import as a process', () => {
     await expectWhole(count)
   })
 
-  it.each(['with ids', 'without ids'])('can run twice at the same time, %s', async ids => {
+  it.each(['with ids', 'without ids'])('can run three times at the same time, for users %s', async ids => {
     const count = 5_000
     const given = usersOf(count).map(user => (ids === 'with ids' ? user : { ...user, id: undefined }))
     writeFileSync(join(place.cwd, 'up.jsonl'), jsonLines(given))
@@ -134,8 +134,8 @@ describeWithServices('peage users import as a process', () => {
     }
   })
 
-  it('never moves the sequence back while other users register', async () => {
-    // Ids just above the sequence, so that the import and the registrations compete for them.
+  it('never moves the id sequence back while other users register', async () => {
+    // These ids are just above the sequence, so the import and the registrations compete for the same ids.
     writeFileSync(join(place.cwd, 'ids.jsonl'), jsonLines(usersOf(3_000)))
     const { ended } = start('ids.jsonl', '--json')
     let isRunning = true
@@ -146,7 +146,7 @@ describeWithServices('peage users import as a process', () => {
     await place.inside(async database => {
       while (isRunning) {
         registered += 1
-        // A taken id would fail here with 23505.
+        // If the sequence moved back, the next id would be taken, and this insert would fail with 23505.
         await database.query("insert into users (email, password_hash) values ($1, '!')", [
           `r${registered}@example.com`,
         ])
@@ -158,7 +158,7 @@ describeWithServices('peage users import as a process', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('ends after the running transaction with a summary, on %s', async (signal, exit) => {
+  ] as const)('on %s, completes the running transaction and prints a summary', async (signal, exit) => {
     const { child, ended } = start('-', '--format', 'jsonl')
     await write(child, jsonLines(usersOf(700)))
     while ((await created()) < 500) await sleep(5)
@@ -167,7 +167,7 @@ describeWithServices('peage users import as a process', () => {
     await expectWhole(500)
   })
 
-  it('ends at once on a second signal of the other kind', async () => {
+  it('ends immediately if a second, different signal arrives', async () => {
     const { child, ended } = start('-', '--format', 'jsonl')
     await place.inside(database =>
       database.transaction(async tx => {
@@ -175,7 +175,7 @@ describeWithServices('peage users import as a process', () => {
         await write(child, jsonLines(usersOf(500)))
         while (!(await isLockAwaited())) await sleep(5)
         child.kill('SIGINT')
-        // The process shows nothing when it has read the first signal.
+        // The process prints nothing when it receives the first signal, so the test waits for a fixed time.
         await sleep(500)
         child.kill('SIGTERM')
         expect(await ended).toEqual({ exit: 'SIGTERM', stdout: '', stderr: '' })
@@ -183,7 +183,7 @@ describeWithServices('peage users import as a process', () => {
     )
   })
 
-  it('starts no transaction if the signal comes while the next users are already read', async () => {
+  it('starts no further transaction after a signal, even if the next users have already been read', async () => {
     const stop = new AbortController()
     async function* records() {
       for (let line = 1; line <= 1_500; line += 1)
@@ -202,7 +202,7 @@ describeWithServices('peage users import as a process', () => {
     expect(counts).toEqual({ read: 500, created: 500, skipped: 0, problems: 0 })
   })
 
-  it('has no fault if a signal cuts off the header of CSV', async () => {
+  it('reports no fault if a signal stops it inside the header of a CSV file', async () => {
     const stop = new AbortController()
     async function* cut() {
       yield Buffer.from('email,i')
@@ -216,17 +216,17 @@ describeWithServices('peage users import as a process', () => {
     expect(counts.problems).toBe(0)
   })
 
-  describe('has flat memory', () => {
+  describe('uses at most 200 MiB of memory', () => {
     const megabyte = 1_000_000
     const maxPeakMiB = 200
 
-    /** Writes the chunk many times between two users, and returns the output. */
+    /** Writes `head`, then `chunk` several times, then `tail`. Expects little memory use. Returns the output. */
     async function flood(format: string, head: string, chunk: Buffer, times: number, tail: string) {
       const { child, ended } = start('-', '--format', format)
       await write(child, head)
       for (let n = 0; n < times; n += 1) await write(child, chunk)
       await write(child, tail)
-      // The process keeps the last bytes unread until its input ends, so it is still running here.
+      // The process waits for the end of its input, so it is still running here.
       const peak = peakMemory([child.pid ?? 0])
       child.stdin.end()
       const output = await ended
@@ -236,7 +236,7 @@ describeWithServices('peage users import as a process', () => {
     const tooLarge =
       'record  The record is larger than 64 KiB. Shorten it, and check that every quote is closed.\n'
 
-    it('with a line of JSON Lines that is much larger than the memory', async () => {
+    it('with one line of JSON that is larger than this limit', async () => {
       const [a, b] = [{ email: 'a@example.com' }, { email: 'b@example.com' }]
       const output = await flood(
         'jsonl',
@@ -252,7 +252,7 @@ describeWithServices('peage users import as a process', () => {
       })
     })
 
-    it('with a quote in CSV that is closed after 100 MB', async () => {
+    it('with a CSV quote that is closed only after 100 MB', async () => {
       const output = await flood(
         'csv',
         'email\na@example.com\n"',
@@ -267,7 +267,7 @@ describeWithServices('peage users import as a process', () => {
       })
     })
 
-    it('with a quote in CSV that is never closed', async () => {
+    it('with a CSV quote that is never closed', async () => {
       const output = await flood('csv', 'email\na@example.com\n"', Buffer.alloc(megabyte, 'x,\r\n'), 100, '')
       expect(output).toEqual({
         exit: 1,
@@ -296,7 +296,7 @@ describeWithServices('peage users import as a process', () => {
   })
 
   describe('shows its progress', () => {
-    it('on a terminal as a bar with lines, users per second and faults', async () => {
+    it('on a terminal as a bar with the number of lines, users per second and faults', async () => {
       writeFileSync(join(place.cwd, 'some.jsonl'), `${jsonLines(usersOf(2_500))}{}\n`.repeat(2))
       const stderr = Object.assign(new PassThrough(), { isTTY: true })
       const { exit } = await runIn(place.cwd, ['users', 'import', 'some.jsonl'], { stderr })
@@ -307,7 +307,7 @@ describeWithServices('peage users import as a process', () => {
       expect(printed.endsWith(`\r${eraseToEnd}`)).toBe(true)
     })
 
-    it('otherwise as a line every 10 s', async () => {
+    it('as a line every 10 s if standard error is not a terminal', async () => {
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
       try {
         const stdin = new PassThrough()

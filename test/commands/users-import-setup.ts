@@ -1,4 +1,4 @@
-// Runs `peage users import` on texts, and reads what it stored.
+// Runs `peage users import` with a text as its input, and reads the stored emails.
 import type { Printed } from './peage.ts'
 import type { Place } from './users-setup.ts'
 
@@ -18,7 +18,7 @@ export function importsOf({ users, inside }: Place) {
     importJson: (given: readonly Given[], ...words: string[]) => importText('jsonl', jsonLines(given), words),
     importLines: (text: string | Uint8Array, ...words: string[]) => importText('jsonl', text, words),
     importCsv: (text: string | Uint8Array, ...words: string[]) => importText('csv', text, words),
-    /** Deletes all users and starts the ids at 1. */
+    /** Deletes all users, and restarts the ids at 1. */
     clear: () =>
       inside(database =>
         database.query('truncate users, admin_audit, events, mails restart identity cascade'),
@@ -36,7 +36,7 @@ export function summary(read: number, created: number, skipped = 0): Printed {
   return { exit: 0, stdout: `${read} read, ${created} created, ${skipped} skipped, 0 faults\n`, stderr: '' }
 }
 
-/** The lines of standard error without the name of the file. */
+/** Returns the lines of standard error. The file name `-` at the start of each line is removed. */
 export function faultsOf({ stderr }: Printed): string[] {
   return stderr
     .split('\n')

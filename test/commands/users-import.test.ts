@@ -92,7 +92,9 @@ describeOnBothPlaces('peage users import', place => {
       const printed = await importJson(again, '--on-conflict', 'fail')
       expect(printed).toMatchObject({ exit: 1, stdout: '3 read, 1 created, 0 skipped, 2 faults\n' })
       expect(faultsOf(printed)).toEqual(
-        [1, 3].map(line => `${line}  email  Another user already has this email. Remove one of the two users.`),
+        [1, 3].map(
+          line => `${line}  email  Another user already has this email. Remove one of the two users.`,
+        ),
       )
     })
 
@@ -177,7 +179,8 @@ describeOnBothPlaces('peage users import', place => {
       { email: 'c@example.com', identities: [{ issuer, sub: '2' }] },
     ])
     expect(printed.stdout).toBe('3 read, 2 created, 0 skipped, 1 faults\n')
-    const fault = 'identities  Another user has one of these identities. Remove the identity from one of the two users.'
+    const fault =
+      'identities  Another user has one of these identities. Remove the identity from one of the two users.'
     expect(faultsOf(printed)).toEqual([`2  ${fault}`])
     expect(await emails()).toEqual(['a@example.com', 'c@example.com'])
     expect(faultsOf(await importJson([{ email: 'd@example.com', identities }]))).toEqual([`1  ${fault}`])

@@ -1,4 +1,5 @@
-// Tests the prompts of `peage users` on a terminal: twice for a password, without echo, and once before a deletion.
+// Tests the prompts of `peage users` on a terminal: two prompts without echo for a password, and one prompt before a
+// deletion.
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -29,7 +30,7 @@ describe('peage users on a terminal', () => {
   const { users, inside } = eitherPlace()
   const ada = 'ada@example.com'
 
-  /** Runs a command and types each text when its question is printed. One text may contain several answers. */
+  /** Runs a command and types each answer when its question is printed. `typed` may contain several answers. */
   async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
     const { stdin, modes } = terminal()
     const left = [...answers]
@@ -67,7 +68,7 @@ describe('peage users on a terminal', () => {
     expect(await opens('correct horse')).toBe(true)
   })
 
-  it('`set-password` accepts corrections with backspace, and accepts both passwords if they are pasted at once', async () => {
+  it('`set-password` accepts corrections with backspace, and accepts both passwords if the operator pastes them together', async () => {
     expect(
       await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
     ).toMatchObject({ exit: 0, stderr: 'New password: \nRepeat the password: \n', modes: [true, false] })
@@ -92,7 +93,7 @@ describe('peage users on a terminal', () => {
     expect(await opens('battery staple')).toBe(true)
   })
 
-  it('`set-password` refuses a password that is too short before the second prompt', async () => {
+  it('`set-password` refuses a short password immediately, without the second prompt', async () => {
     expect(await ask(['set-password', ada], [['New password: ', 'short\r']])).toMatchObject({
       exit: 1,
       stderr: 'New password: \nerror: the password is too short: use at least 8 characters\n',

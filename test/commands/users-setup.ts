@@ -25,7 +25,7 @@ export function peage(
   return runIn(cwd, words, { stdin: typed, onError, openFolder })
 }
 
-/** Creates a temporary folder with a gateway.yaml, which is removed after the suite. */
+/** Creates a temporary folder with a gateway.yaml. The folder is removed after the suite. */
 export function folder(): string {
   const cwd = emptyFolder()
   writeConfiguration(cwd)
@@ -65,7 +65,7 @@ export function writeConfiguration(
 export interface Place {
   /** The folder of the configuration. */
   cwd: string
-  /** The options to write another configuration for the same database. */
+  /** Returns the options for `writeConfiguration` to write another file with the same database. */
   configuration(): { readonly postgres?: string }
   users(
     words: readonly string[],
@@ -87,12 +87,12 @@ export interface Place {
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** Runs one suite on the embedded database and on Postgres, both migrated. */
+/** Runs one suite on a migrated database. In a full matrix, it runs on the embedded database and on Postgres. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
   describeOverSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }
 
-/** Runs one suite on the embedded database and on Postgres, even without a full matrix. */
+/** Runs one suite on both databases (embedded and Postgres), even without a full matrix. */
 export function describeOnBothPlaces(title: string, suite: (place: Place) => void): void {
   describeOnBothSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }

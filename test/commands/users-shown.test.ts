@@ -11,7 +11,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['list', '--json']))).toEqual({ users: [] })
   })
 
-  it('`show` prints an active or inactive user, by id or by email in any letter case, without the hash', async () => {
+  it('`show` prints an active or inactive user, by id or by email in any letter case, without the password hash', async () => {
     const { id, email } = await newUser()
     const textOf = async () => (await users(['show', email])).stdout.split('\n')
     const head = [`id        ${id}`, `email     ${email}`, 'plan      free']
@@ -104,7 +104,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('`export` prints everything stored about a user, by id or email, without the hash', async () => {
+  it('`export` prints everything that is stored about a user, except the password hash, by id or email', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     for (const ref of [String(id), email]) {
       const exported = await users(['export', ref])
@@ -125,7 +125,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
   })
 
-  it('`explain --user` uses the plan, the daily usage, the email verification and the status of the user', async () => {
+  it('`explain --user` uses the stored plan, daily usage, email verification and status of the user', async () => {
     const { id } = await newUser()
     const explain = async (who = String(id)) =>
       (await run(['explain', 'GET', '/one', '--user', who])).stdout.replace(/retry-after: \d+/, '')
@@ -167,7 +167,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await run(['explain', 'GET', '/one', '--user', 'ada'])).exit).toBe(2)
   })
 
-  it('`list` and `show` escape characters of an email that reverse or hide text', async () => {
+  it('`list` and `show` escape invisible characters in an email, and characters that reverse text', async () => {
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
     const refused = await users(['create', email, '--password-stdin'], password)
     expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])
@@ -186,7 +186,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['show', String(id), '--json'])).email).toBe(email)
   })
 
-  it('the audit log contains each change and export of a user with the operator, but no email or password', async () => {
+  it('each change and each export of a user is in the audit log with its operator, but without email and password', async () => {
     const { id } = json(
       await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
     )

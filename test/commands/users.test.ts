@@ -32,7 +32,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('`create --plan` and `set-plan` set the plan of the user, and also of the subscription', async () => {
+  it('`create --plan` and `set-plan` set the plan of the user and of the subscription', async () => {
     const create = ['create', 'b@example.com', '--plan', 'premium', '--password-stdin', '--json']
     const { id, plan } = json(await users(create, password))
     expect(plan).toBe('premium')
@@ -43,7 +43,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await subscribed()).toEqual([{ plan: 'pro' }])
   })
 
-  it('`create` refuses an email that is in use, prints its user, and does not check the password', async () => {
+  it('`create` refuses an email that is in use, prints which user has it, and does not check the password', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
@@ -146,7 +146,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('`delete` removes the user and the sessions with --yes, and refuses if there is neither --yes nor a terminal', async () => {
+  it('`delete --yes` removes the user and the sessions, and `delete` without --yes fails if there is no terminal', async () => {
     const { id, email } = await newUser({ sessions: 1 })
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,

@@ -1,4 +1,5 @@
-// Compares the pool with a model: a shared resource is closed once, and never while a snapshot uses it.
+// Compares the pool of shared resources with a model. A resource must be closed exactly once, and never while a
+// snapshot uses it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -10,10 +11,10 @@ import {
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122
-/** The names of the resources: two resources are of one kind, and the third resource is of another kind. */
+/** The names of the resources. The first two resources are of the same kind. */
 const names = ['keys a', 'keys b', 'passwords a'] as const
 type Name = (typeof names)[number]
-/** Closing this resource takes no time. Closing another resource ends only when the test calls `endClosing`. */
+/** This resource closes immediately. Closing one of the other resources takes until the test calls `endClosing`. */
 const immediate: Name = 'passwords a'
 
 /** A created resource, and how often `quiesce` and `close` were called. */
@@ -26,7 +27,7 @@ interface Part {
   endClosing: () => void
 }
 
-/** Behaves like a snapshot: takes resources, is retired, and releases its resources after the last request. */
+/** A simulated snapshot. It takes resources, is retired, and releases its resources after its last request. */
 interface Holder {
   readonly scope: ResourceScope
   readonly parts: Map<Name, Part>
@@ -129,7 +130,7 @@ function stage() {
       else if (chosen === undefined || chosen.state === 'gone') return
       else if (each.do === 'take' && chosen.state === 'active') take(chosen, each.name)
       else if (each.do === 'retire') {
-        // The test may retire the same snapshot twice. The second call must have no effect.
+        // The random steps may retire one snapshot twice. The second call of `quiesce` must have no effect.
         chosen.scope.quiesce()
         chosen.state = 'retired'
       } else if (each.do === 'release') release(chosen)
@@ -149,7 +150,7 @@ function stage() {
 }
 
 describe('a resource that snapshots share', () => {
-  it('if no active snapshot uses it, is quiesced; if no snapshot uses it, is closed once and never reused', async () => {
+  it('is quiesced and never reused when no active snapshot uses it, and is closed exactly once when no snapshot uses it', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { run, expectTheModel } = stage()
@@ -162,7 +163,7 @@ describe('a resource that snapshots share', () => {
     )
   })
 
-  it('is closed once when the pool closes, even if a snapshot still uses it, and the pool waits for this', async () => {
+  it('is closed exactly once when the pool closes, even if a snapshot still uses it, and the pool waits until it is closed', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async all => {
         const { pool, made, holders, run } = stage()

@@ -1,4 +1,4 @@
-// Tests that all problems of a file are reported at once, and that no problem hides another.
+// Tests that all problems of a file are reported at once, and that no problem hides another problem.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -58,7 +58,7 @@ const files: Record<string, string> = {
   text: 'no key',
 }
 
-/** The key of each mistake, and a function that writes an invalid value to this key. */
+/** For each mistake, the key at which `check` reports it, and a function that makes the mistake. */
 const mistakes: [at: string, spoil: (config: Written) => void][] = [
   ['server.listen', c => (c.server.listen = 'x')],
   ['server.lisen', c => (c.server.lisen = 'x')],

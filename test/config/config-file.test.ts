@@ -45,7 +45,7 @@ auth: { hashing: { ${written} } }
   },
 )
 
-it('if a file becomes unreadable and then has its old content again, it is reported as changed', async () => {
+it('if a reload could not read a changed file, the return to the old content is reported as a change', async () => {
   const save = (text: string) => writeFileSync(join(folder, 'gateway.yaml'), text)
   const unread = { problems: [], digest: undefined }
   const file = createConfigFile(
@@ -64,7 +64,7 @@ it('if a file becomes unreadable and then has its old content again, it is repor
   })
   save('server: { }\n')
   await expect.poll(() => changes).toBe(1)
-  // This pause lasts for several polls. The polls must not report the same change again.
+  // Several polls run during this pause. They must not report the same change again.
   await new Promise(resolve => setTimeout(resolve, 200))
   expect(changes).toBe(1)
   save('server: {}\n')

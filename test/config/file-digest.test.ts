@@ -1,4 +1,4 @@
-// Tests that the next poll finds a change of a file, even if many polls before it found no change.
+// Tests that the next poll after a change of a file finds this change, even if many earlier polls found no change.
 import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,7 +32,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
     expect(await poll()).toBe(digest('two'))
   })
 
-  it('is found if a file with the same size and time replaces the file', async () => {
+  it('is found if another file with the same size and modification time replaces the file', async () => {
     const poll = await polled()
     const { atime, mtime } = statSync(path)
     writeFileSync(`${path}.new`, 'two')
@@ -41,7 +41,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
     expect(await poll()).toBe(digest('two'))
   })
 
-  it('is found if the file is deleted, and also if the file is then created again', async () => {
+  it('is found if the file is deleted, and again if the file is then recreated', async () => {
     const poll = await polled()
     rmSync(path)
     expect(await poll()).toBe('ENOENT')
@@ -54,7 +54,7 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a change after %i polls 
 const failingFile = '/proc/self/mem'
 
 describe('a file that cannot be read because of a system error', () => {
-  it('makes the poll return undefined, and once the file can be read again, the next poll returns its content', async () => {
+  it('makes a poll return undefined, and the next poll returns the digest if the file can be read again', async () => {
     const path = join(folder, 'failing')
     writeFileSync(path, 'one')
     const poll = createDigestPoll(path)
@@ -69,7 +69,7 @@ describe('a file that cannot be read because of a system error', () => {
 
   it.each([
     ['the configuration', failingFile],
-    ['a file that it includes', 'naming.yaml'],
+    ['a file that the configuration includes', 'naming.yaml'],
   ])('makes a reload report this error if the file is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
     const { failure } = loadSource({ file, folder, env: {} })

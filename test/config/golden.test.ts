@@ -20,7 +20,7 @@ function check(configuration: string, env: Record<string, string>): string[] {
   return lines.map(line => line.replace(/^gateway\.yaml:/, ''))
 }
 
-/** Returns the text of a golden file, in which the lines with `> ` are replaced by the current output of `check`. */
+/** Returns the text of a golden file. The lines with `> ` are replaced by the current output of `check`. */
 function checked(text: string): string {
   let env: Record<string, string> = {}
   let configuration: string[] = []

@@ -32,7 +32,7 @@ const routing = `upstreams: { echo: { targets: ['http://127.0.0.1:9'] } }
 routes: [{ path: /a/:id, upstream: echo, name: '\${NAME}' }]
 `
 
-it('the loading thread returns the same result as a read in this process, except for the test cases', async () => {
+it('the loading thread returns the same result as loadSource, but without the test cases', async () => {
   save(`${routing}tests: [{ request: GET /a/1, expect: { status: 401 } }]\n`)
   const { read, digest } = loadSource(source)
   if ('problems' in read) throw new Error(read.problems.map(({ message }) => message).join())

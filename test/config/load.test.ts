@@ -60,7 +60,7 @@ const DEFAULTS = {
 }
 
 describe('defaults of the configuration', () => {
-  it('have the values in DEFAULTS, which also switch admin off', () => {
+  it('have the values in DEFAULTS, and contain no section admin', () => {
     expect(configOf('routes: []')).toEqual(DEFAULTS)
     expect(configOf('routes: []')).not.toHaveProperty('admin')
   })
@@ -254,7 +254,7 @@ it('a route without a name gets a unique name that is derived from its path', ()
 it.each([
   'server: { tls: { cert: gone.crt, key: gone.key } }',
   'upstreams: { a: { targets: ["https://a"], tls: { ca: gone.pem } } }',
-])('a command that starts no gateway does not read the files of %s', text => {
+])('a command that starts no gateway does not read the files in %s', text => {
   expect(linesOf(text)).toEqual([])
 })
 
@@ -265,7 +265,7 @@ it('check prints at most 100 warnings and the number of further warnings', () =>
   expect(loaded).toMatchObject({ warnings: { more: 30 } })
 })
 
-it('a file is read from disk, and if it is missing, the problem is reported at line 1', () => {
+it('a configuration file is read from disk, and a missing file is reported as a problem at line 1', () => {
   const folder = mkdtempSync(join(tmpdir(), 'peage-'))
   try {
     const file = join(folder, 'gateway.yaml')

@@ -1,4 +1,4 @@
-// Tests the plans that the configuration gets from a file, their maximum numbers, and what operators see of them.
+// Tests the plans that the configuration gets from a file, the limits for their number, and which names operators see.
 import { describe, expect, it } from 'vitest'
 import { linesOf as printedLines } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -7,7 +7,7 @@ import { configOf, linesOf, load } from './reading.ts'
 const upstreams = 'upstreams: { a: { targets: ["http://a"] } }'
 
 describe('plans', () => {
-  it('a file without plans has the plans free, premium and pro, as if it listed them', () => {
+  it('a file without plans gets the plans free, premium and pro, as if the file listed them', () => {
     const builtIn = '[{ name: free }, { name: premium }, { name: pro, api_keys: 5, webhook: true }]'
     expect(configOf('routes: []').plans).toEqual(configOf(`plans: ${builtIn}`).plans)
     expect(configOf('routes: []').plans).toEqual([
@@ -40,7 +40,7 @@ routes:
     ])
   })
 
-  it('a file has at most 100 plans, and all plans together have at most 50 names of quotas', () => {
+  it('a file has at most 100 plans, and all plans together have at most 50 different quota names', () => {
     const plans = (count: number, quotasOf = (_: number) => '') =>
       `plans:\n${Array.from({ length: count }, (_, i) => `  - { name: p${i}, quotas: { ${quotasOf(i)} } }\n`).join('')}`
     const names = (from: number, to: number) =>
@@ -61,7 +61,7 @@ routes:
 })
 
 describe('problems with plans', () => {
-  it('are reported up to the limit if many routes use a quota that 100 plans do not state', () => {
+  it('are printed in at most 100 lines if 300 routes use a quota that no plan has', () => {
     const plans = Array.from({ length: 100 }, (_, i) => `{ name: p${i} }`).join(', ')
     const routes = Array.from({ length: 300 }, (_, i) => `  - { path: /x${i}, upstream: a, quota: q }\n`)
     const loaded = load(`${upstreams}\nplans: [${plans}]\nroutes:\n${routes.join('')}`)
@@ -70,7 +70,7 @@ describe('problems with plans', () => {
     expect(printedLines(loaded)[99]).toContain('plan p99 ')
   })
 
-  it('and the listed values show the names of quotas to operators, but mask misplaced texts', () => {
+  it('show quota names to operators, as the list of values does, but mask a text that cannot be a quota name', () => {
     const at = (text: string) =>
       loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text, toServe: true })
     const bad = at(`${upstreams}

@@ -26,13 +26,13 @@ describe('gateway.schema.json', () => {
     ).toBe(true)
   })
 
-  it('accepts sections and lists without a value, like `peage check`', () => {
+  it('accepts sections and lists without a value, as `peage check` does', () => {
     const text = `server:\n  log:\nlimits:\nroutes:\nauth:\n  keys:\nupstreams:\n  a: { targets: [http://a], resolve: }\n`
     expect(configOf(text).upstreams.a?.resolve).toEqual({ every: 10_000, most: 32, family: 'auto' })
     expect(validate(parse(text))).toBe(true)
   })
 
-  it('accepts an empty value for each key that may be empty', () => {
+  it('accepts an empty value for each key that is allowed to be empty', () => {
     expect(
       validate({
         storage: { postgres: null, redis: null },
@@ -113,7 +113,7 @@ describe('the sample gateway.yaml', () => {
     ])
   })
 
-  it('has a commented section `plans` and a route with a quota, which are valid without the comment signs', () => {
+  it('contains comments with a section `plans` and a route with a quota, which are valid if they are uncommented', () => {
     const lines = sample.split('\n')
     const text = lines.map((line, index) => (index < 3 ? line : line.replace(/^( *)# /, '$1'))).join('\n')
     const loaded = load(text)
@@ -124,7 +124,7 @@ describe('the sample gateway.yaml', () => {
     expect(configOf(sample).plans.map(({ quotas }) => quotas)).toEqual([{}, {}, {}])
   })
 
-  it('takes its addresses and secrets from the environment', () => {
+  it('takes its addresses and secrets from environment variables', () => {
     const config = configOf(sample, {
       HOST: '127.0.0.1',
       PORT: '0',

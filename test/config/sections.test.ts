@@ -12,7 +12,7 @@ const route = (keys: string) =>
     .routes[0]
 
 describe('upstreams', () => {
-  it('an upstream has targets, a health check and a circuit breaker, with defaults', () => {
+  it('an upstream gets defaults for the missing keys of its targets, health check and circuit breaker', () => {
     expect(
       upstream(
         'targets: ["http://a", "http://b:81"], health: { path: "/health?deep=1" }, retries: 0, circuit_breaker: {}',
@@ -34,7 +34,7 @@ describe('upstreams', () => {
     })
   })
 
-  it('an upstream has weights, DNS lookups, a connection age and split_by', () => {
+  it('an upstream can set resolve, connection_age, split_by and the weights of its targets', () => {
     expect(
       upstream(
         'targets: [{ url: "http://a", weight: 0 }, { url: "HTTP://B/" }], resolve: { every: 1s, family: 6 }, connection_age: 0, split_by: user',
@@ -69,7 +69,7 @@ describe('routes', () => {
     })
   })
 
-  it('a header value from the environment cannot have a line break, and no message contains the value', () => {
+  it('a header value from the environment with a line break is refused, and the message does not contain the value', () => {
     const text = `upstreams: { a: { targets: ["http://a"] } }
 routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" } } } }]`
     const [line, ...more] = linesOf(text, { KEY: 'secret\r\nx-user-id: 1' })
@@ -121,7 +121,7 @@ describe('server.workers', () => {
   )
 })
 
-it('each admin token has a name, and if admin.token is empty, a token in admin.tokens may have the name "token"', () => {
+it('admin.tokens maps names to tokens, and may contain the name "token" if admin.token is not set', () => {
   const [one, other] = ['a-token-of-the-first-operator', 'a-token-of-the-other-operator']
   expect(
     configOf(`admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`).admin,
@@ -151,7 +151,7 @@ describe('events', () => {
   const events = (url: string, secret = of(24)) =>
     configOf(`events: { url: ${JSON.stringify(url)}, secret: "\${SECRET}" }`, { SECRET: secret }).events
 
-  it('events without types include all types', () => {
+  it('events.types contains all types by default', () => {
     expect(events('https://billing.internal/events')).toEqual({
       url: 'https://billing.internal/events',
       secret: of(24),
@@ -167,13 +167,13 @@ describe('events', () => {
     })
   })
 
-  it('events are off without a url', () => {
+  it('events are off if events.url is missing or empty', () => {
     expect(configOf('events: {}')).not.toHaveProperty('events')
     expect(configOf(`events: { url: "\${URL:-}", secret: "${of(24)}" }`)).not.toHaveProperty('events')
   })
 
   it.each(['http://10.0.0.7', 'HTTP://billing:8080/a?b=c', 'https://[::1]/', 'http://localhost/x'])(
-    'the url of events may be on a private network, unencrypted, with any port, path and query: %s',
+    'events.url may use http, a private network, and any port, path and query: %s',
     url => expect(events(url)?.url).toBe(url),
   )
 
@@ -223,8 +223,9 @@ describe('mail', () => {
       'smtps://me%40b.fr:p%2Fa%25:s@mx:466',
       { host: 'mx', port: 466, tls: 'implicit', credentials: { user: 'me@b.fr', password: 'p/a%:s' } },
     ],
-  ])('the address %s determines the SMTP server', (smtp, server) =>
-    expect(configOf(`mail: { smtp: "${smtp}", from: a@b.fr }`).mail?.smtp).toEqual(server),
+  ])(
+    'the address %s in mail.smtp is parsed into host, port, TLS mode, name and credentials',
+    (smtp, server) => expect(configOf(`mail: { smtp: "${smtp}", from: a@b.fr }`).mail?.smtp).toEqual(server),
   )
 
   it.each([
@@ -239,8 +240,9 @@ describe('mail', () => {
     ['', 'mail.b.fr'],
     ['product: ""', 'mail.b.fr'],
     ['product: " Chez nous "', 'Chez nous'],
-  ])('with the keys { %s }, the product is %j, which by default is the host of the sender', (keys, product) =>
-    expect(mail(keys)?.product).toBe(product),
+  ])(
+    'with the keys { %s }, the product is %j (the default is the host of the sender address)',
+    (keys, product) => expect(mail(keys)?.product).toBe(product),
   )
 
   it.each([
@@ -248,7 +250,7 @@ describe('mail', () => {
     ['mailto:help@example.com', 'help@example.com'],
     ['https://example.com/help?from=mail#form', 'https://example.com/help?from=mail#form'],
     ['', undefined],
-  ])('the contact %j is shown as %j', (contact, shown) =>
+  ])('the contact %j is parsed as %j', (contact, shown) =>
     expect(mail(`contact: "${contact}"`)?.contact).toBe(shown),
   )
 
@@ -258,7 +260,7 @@ describe('mail', () => {
     'http://[::1]/?t={token}',
   ])('the link %s is valid', link => expect(mail(`links: { reset: "${link}" }`)?.links.reset).toBe(link))
 
-  it('a folder of templates must contain only text files', () => {
+  it('the folder mail.templates must contain only UTF-8 text files', () => {
     const folder = mkdtempSync(join(tmpdir(), 'peage-'))
     const text = `mail: { templates: ${JSON.stringify(folder)} }`
     const readFile = (path: string) => (path === 'gateway.yaml' ? text : readFileSync(path, 'utf8'))

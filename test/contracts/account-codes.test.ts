@@ -83,7 +83,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await make()).toBeUndefined()
   })
 
-  it('replace the previous code of the user for the same purpose, and start with no counted tries', async () => {
+  it('replace the previous code of the user for the same purpose, and start without counted tries', async () => {
     const [verify, first] = [await made({ purpose: 'verify' }), await made()]
     for (let i = 0; i < 5; i += 1) await tryCode()
     const second = await made()
@@ -121,7 +121,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeUndefined()
   })
 
-  it('become invalid if they are for an email change and the user then requests an email that is taken', async () => {
+  it('become invalid if they are for an email change and the user then requests an email that another user has', async () => {
     const taken = `taken.${user.email}`
     await createUserStore(database).create(taken, 'no hash')
     const [change, verify] = [
@@ -142,7 +142,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toMatchObject({ id: user.id })
   })
 
-  it('allow five wrong tries, even after correct tries, which do not count', async () => {
+  it('allow five wrong tries, and do not count correct tries', async () => {
     const code = await made()
     await codes.uncountTry(code.id)
     await tryCode()
@@ -151,7 +151,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(tried.filter(one => one !== undefined)).toHaveLength(5)
   })
 
-  it('can be redeemed by exactly one of 60 simultaneous uses, and this use returns the user', async () => {
+  it('can be redeemed by exactly one of 60 simultaneous uses, and only this use returns the user', async () => {
     const code = await made()
     const spent = await Promise.all(Array.from({ length: 60 }, () => spend(code)))
     expect(spent.filter(one => one !== undefined)).toMatchObject([{ id: user.id, email: user.email }])
@@ -169,7 +169,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await spend(code)).toBeDefined()
   })
 
-  it('cannot be redeemed once all sessions of the user have ended, even if both happen at the same time', async () => {
+  it('cannot be redeemed after all sessions of the user were ended, even if the sessions end during a redemption', async () => {
     for (let round = 0; round < 20; round += 1) {
       const code = await made()
       const [spent] = await Promise.all([spend(code), database.transaction(tx => endSessions(tx, user.id))])
@@ -191,8 +191,8 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   it('are deleted after they expire, in batches that are not larger than the limit', async () => {
     await database.query('delete from account_codes')
     await made()
-    // After this `analyze`, the statistics of the table show only one row. Postgres may then run a subquery once per
-    // row. Even then, the limit must apply to the whole statement.
+    // After this `analyze`, the statistics of the table show only one row. Postgres may then run the subquery of the
+    // deletion once per row. Even then, the limit must apply to the whole statement.
     await database.query('analyze account_codes')
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })
@@ -202,7 +202,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await codes.findLive(kept.id, now)).toEqual(kept)
   })
 
-  it('if key_secret is not set, are derived from a key in the database, which all replicas share', async () => {
+  it('are derived from a key in the database, which all replicas share, if key_secret is not set', async () => {
     const code = await made()
     const replicas = Array.from({ length: 5 }, () =>
       createCodeDerivation(createCodeKeys(database, undefined)),
@@ -213,7 +213,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query('select from account_code_key')).toHaveLength(1)
   })
 
-  it('if key_secret is set, are derived from key_secret instead of the database key, and are not stored', async () => {
+  it('are not stored, and are derived from key_secret instead of the database key if key_secret is set', async () => {
     const code = await made()
     const stored = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(code)
     const sealer = await createSealer('a secret of sixteen')

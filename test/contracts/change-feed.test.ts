@@ -192,7 +192,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     const remove = (hash: string) => () =>
       database.query('delete from api_keys where token_hash = $1', [hash])
 
-    it('reports every change on which the validity of the key depends', async () => {
+    it('reports every change that can affect the check of a key', async () => {
       const hash = `named${id}`
       const other = await addUser(database)
       expect(await heardOf(() => add(hash))).toEqual([`key ${hash}`])
@@ -210,7 +210,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(remove(`renamed${id}`))).toEqual([`key renamed${id}`])
     })
 
-    it('does not report a use, another name, or the deletion of a revoked key', async () => {
+    it('does not report that a key was used or renamed, or that a revoked key was deleted', async () => {
       await add(`revoked${id}`)
       expect(await heardOf(set('last_used_at = now()', `revoked${id}`))).toEqual([])
       expect(await heardOf(set("name = 'another'", `revoked${id}`))).toEqual([])
@@ -231,7 +231,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       await store.create(id, 0, token, signIn())
       return { hash: token.tokenHash, sid: token.sessionId, change: `session ${id} ${token.sessionId}` }
     }
-    /** Changes the record directly, as another program may do. */
+    /** Changes the record with SQL, as a program other than the gateway can do. */
     const write = (assignments: string, hash: string) => () =>
       database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
 
@@ -249,7 +249,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
     })
 
-    it('does not report a rotation, and reports the later end of the session with the same session id', async () => {
+    it('does not report a rotation of the refresh token, and still reports the end of the session after a rotation', async () => {
       const { hash, sid, change } = await login()
       const successor = { ...storedToken(randomUUID(), new Date(Date.now() + hour)), sessionId: sid }
       const rotating = () => store.rotate({ userId: id, tokenHash: hash }, successor, new Date())
@@ -267,13 +267,13 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       expect(await heardOf(write(assignments, hash))).toEqual([change])
     })
 
-    it('reports a record that was revoked and becomes active again', async () => {
+    it('reports that a revoked record becomes active again', async () => {
       const { hash, change } = await login()
       await write('revoked = 1', hash)()
       expect(await heardOf(write('revoked = 0', hash))).toEqual([change])
     })
 
-    it('does not report changes of a record of version 0.1, which has no session id', async () => {
+    it('does not report changes of a record that version 0.1 stored without a session ID', async () => {
       const { hash } = await login()
       await write('session_id = null, session_created_at = null', hash)()
       const insert =
@@ -310,7 +310,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(await heardOf(() => store.remove('two', signsFrom))).toEqual(told)
   })
 
-  it('has reported each change when catchUp resolves, even if there were many simultaneous changes', async () => {
+  it('has reported each committed change when catchUp resolves, even after many simultaneous changes', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
     heard.length = 0
     await Promise.all(
@@ -333,7 +333,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     expect(states.slice(told)).toEqual([])
   })
 
-  it('if a table is emptied, reports that changes may be missing', async () => {
+  it('calls onGap, and reports no single change, if a table is truncated', async () => {
     for (const table of ['api_tokens', 'api_keys', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])

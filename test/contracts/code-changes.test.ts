@@ -1,5 +1,5 @@
-// Tests on both databases that a code is redeemed in the same transaction as its change, and when new passwords are
-// hashed.
+// Tests on both databases that a code is redeemed and its change is stored in one transaction. Also tests when a new
+// password is hashed.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'
@@ -82,7 +82,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
   const types = () => recorded.map(({ type }) => type)
 
-  it('for a password reset records the new password, and also a verification if the email was not verified before', async () => {
+  it('records the new password of a password reset, and an email verification if the email was not verified before', async () => {
     const changed = await changes.resetPassword(await make(), 'another hash', new Date())
     expect(await record()).toEqual({
       email: user.email,
@@ -98,7 +98,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(forgotten).toEqual([user.id])
   })
 
-  it('for an email verification records the verification only if the email was not verified before', async () => {
+  it('records an email verification only if the email was not verified before', async () => {
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
     expect(types()).toEqual(['user.email_verified'])
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
@@ -106,7 +106,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ verified: true, epoch: 0 })
   })
 
-  it('for an email change records only the change, with the previous email', async () => {
+  it('records an email change as one change that contains the previous email', async () => {
     const newEmail = `next.${user.email}`
     await verify()
     const changed = await changes.changeEmail(await make({ purpose: 'email', newEmail }), 'none', new Date())
@@ -114,7 +114,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect(await record()).toMatchObject({ email: newEmail, verified: true, epoch: 1 })
   })
 
-  it('for an email change ends all sessions except the session that confirmed the change', async () => {
+  it('ends all sessions at an email change, except the session that confirmed the change', async () => {
     const sessions = createSessionStore(database)
     const tokens = [1, 2, 3].map(n => storedToken(`${user.email} ${n}`, new Date(Date.now() + 60_000)))
     for (const token of tokens) await sessions.create(user.id, 0, token, signIn())
@@ -124,7 +124,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
     expect((await sessions.list(user.id, new Date())).map(({ id }) => id)).toEqual([current.sessionId])
   })
 
-  it('for an email change changes nothing if the email is taken, and the code stays valid', async () => {
+  it('changes nothing if another user already has the new email, and the code stays valid', async () => {
     const other = await newUser()
     const code = await make({ purpose: 'email', newEmail: other.email })
     expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
@@ -134,7 +134,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
   })
 
   it.each(['reset', 'verify', 'email'] as const)(
-    'for the purpose %s changes nothing if the last step fails',
+    'changes nothing for the purpose %s if the last step fails',
     async purpose => {
       failure = new Error('a crash')
       const code = await make({ purpose, ...(purpose === 'email' ? { newEmail: `x.${user.email}` } : {}) })
@@ -198,7 +198,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       return { row, owner: { email: user.email }, ...(await derivation().codeOf(row)) }
     }
 
-    it('is hashed only if the code is right, and only once for many uses of one token', async () => {
+    it('is hashed only if the code is correct, and only once if many requests use one token simultaneously', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       const wrong = code === '00000000' ? '00000001' : '00000000'
@@ -212,7 +212,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toHaveLength(1)
     })
 
-    it('that is too common does not prevent a simultaneous use of the same token with another password', async () => {
+    it('is refused if it is too common, but a simultaneous use of the same token with another password succeeds', async () => {
       const { token } = await mailed()
       const reset = service()
       const [first, ...others] = await Promise.allSettled([
@@ -225,7 +225,7 @@ describeOnBothSetups('the redemption of a code', ({ openDatabase: open }) => {
       expect(hashed).toEqual(['quite another one'])
     })
 
-    it('that cannot be hashed leaves the code and the token valid, and does not count as a try', async () => {
+    it('does not count as a try if it cannot be hashed, and the code and the token stay valid', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
       isQueueFull = true

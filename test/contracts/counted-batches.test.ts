@@ -15,8 +15,8 @@ import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
 /**
- * Returns a function that counts a use. The function resolves to the number of uses of this user on this day, or to
- * undefined if the use was refused.
+ * Returns a function that counts a use on `day`. The function resolves to the user's number of uses on this day,
+ * including this use. If the use was refused, it resolves to undefined.
  */
 function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
@@ -50,7 +50,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
           const answers = async (isTogether: boolean) => {
             const ids = await Promise.all(records.map(record => addUser(database, record)))
             const use = counterOf(database, limit)
-            // Only four users exist. If a number in `turns` refers to a fifth user, the test uses an unknown ID.
+            // A number in `turns` is the index of a user. Index 4 has no user, so the test uses an unknown ID for it.
             const calls = turns.map(turn => () => use(ids[turn] ?? 999_999_999))
             const counted: (number | undefined)[] = []
             if (isTogether) counted.push(...(await Promise.all(calls.map(call => call()))))
@@ -64,7 +64,7 @@ describeOnBothSetups('uses counted in a batch', ({ openDatabase: open }) => {
     )
   })
 
-  it('are counted for the day on which each use was made, even if the batch spans midnight', async () => {
+  it('are counted for the day of each use, even if a batch contains uses from before and after midnight', async () => {
     const clock = { time: Date.parse(`${TODAY}T23:59:59.999Z`), now: () => clock.time }
     const store = createUsageStore(database)
     const { use } = createDailyCounter({ store, clock, dailyLimit: 1, onFallback: () => {} })
@@ -92,7 +92,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
     await database.close()
   })
 
-  it('need at most one statement for every four uses if 48 clients run concurrently', async () => {
+  it('need fewer than one SQL statement per four uses if 48 clients run concurrently', async () => {
     const query = vi.fn(database.query)
     const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))
@@ -125,7 +125,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
   })
 
   it.each([1, 20])(
-    'reach exactly the limit in 10,000 attempts on three replicas, and each has a different count (users: %d)',
+    'reach exactly the limit of each user in 10,000 attempts on three replicas, and each count of a user occurs once (users: %d)',
     async count => {
       const limit = 50
       const replicas = [1, 2, 3].map(() =>

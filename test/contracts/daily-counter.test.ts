@@ -27,7 +27,7 @@ interface World {
   record(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** Matches the reason of a fallback if the gateway sent no command to Redis. */
+/** Matches the error of a use for which the counter sent no command to Redis, because Redis was already down. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
@@ -53,7 +53,7 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
 
 /** Adds the tests whose results must be the same with Redis and without Redis. */
 function countsRight(world: () => World): void {
-  it('with a limit of one, counts and stores the first use of the day, and refuses the second use', async () => {
+  it('the first use of the day is counted and stored, and the second use is refused if the limit is one', async () => {
     const { counter, user, record } = world()
     const id = await user()
     expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
@@ -62,7 +62,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
   })
 
-  it('starts again at zero exactly at the change of the UTC day', async () => {
+  it('the count starts again at zero exactly at the change of the UTC day', async () => {
     const { counter, user, record, clock } = world()
     const id = await user()
     clock.time = Date.parse('2096-02-28T23:59:59.999Z')
@@ -74,7 +74,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('refuses a use and keeps the record if a replica whose clock is already past midnight has counted a use', async () => {
+  it('a use is refused and not stored if another replica, whose clock is past midnight, has counted a use', async () => {
     const { counter, user, record } = world()
     const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
     const id = await user(tomorrow)
@@ -84,7 +84,7 @@ function countsRight(world: () => World): void {
   })
 
   it.each(['2096-02-27', '2020-01-01', '2096-03-01', '2131-12-31'])(
-    'if the record has the date %s, which is neither today nor tomorrow, starts again at zero',
+    'the count starts again at zero if the record has the date %s, which is neither today nor tomorrow',
     async last_usage_date => {
       const { counter, user, record } = world()
       const id = await user({ daily_usage: 7, last_usage_date })
@@ -94,7 +94,7 @@ function countsRight(world: () => World): void {
     },
   )
 
-  it('with a limit of three, counts three uses and refuses further uses', async () => {
+  it('three uses are counted and further uses are refused if the limit is three', async () => {
     const { counter, user, record } = world()
     const id = await user()
     const uses = []
@@ -109,14 +109,14 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
   })
 
-  it('if the record is above the limit, for example because the limit was lowered, refuses a use', async () => {
+  it('a use is refused if the record is above the limit, for example because the limit was lowered', async () => {
     const { counter, user, record } = world()
     const id = await user({ daily_usage: 5, last_usage_date: TODAY })
     expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent', day: TODAY })
     expect(await record(id)).toEqual({ daily_usage: 5, last_usage_date: TODAY })
   })
 
-  it('allows a use again after an administrator has reset the usage', async () => {
+  it('a use is allowed again after an operator has reset the uses', async () => {
     const { counter, user, database } = world()
     const id = await user()
     await counter().use(id)
@@ -126,7 +126,7 @@ function countsRight(world: () => World): void {
     expect((await counter().use(id)).counted).toBe(false)
   })
 
-  it('counts nothing for an unknown user', async () => {
+  it('no use is counted for an unknown user', async () => {
     const { counter } = world()
     expect(await counter().use(999_999_999)).toEqual({
       counted: false,
@@ -142,7 +142,7 @@ function countsRight(world: () => World): void {
     })
   })
 
-  it.each([1, 3])('allows exactly %i of 100 simultaneous uses on two replicas', async limit => {
+  it.each([1, 3])('exactly %i of 100 simultaneous uses on two replicas are allowed', async limit => {
     const { counter, user, record } = world()
     const id = await user()
     const replicas = [counter(limit), counter(limit)]
@@ -151,7 +151,7 @@ function countsRight(world: () => World): void {
     expect(await record(id)).toEqual({ daily_usage: limit, last_usage_date: TODAY })
   })
 
-  it('counts each user separately', async () => {
+  it('the uses of each user are counted separately', async () => {
     const { counter, user } = world()
     const ids = await Promise.all([user(), user(), user()])
     expect((await Promise.all(ids.map(id => counter().use(id)))).every(({ counted }) => counted)).toBe(true)
@@ -199,7 +199,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
 
     countsRight(() => world)
 
-    it('while Redis is up, always uses Redis to count', async () => {
+    it('uses Redis for every count while Redis is up', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await world.counter().use(id)
@@ -222,7 +222,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(count).not.toHaveBeenCalled()
     })
 
-    it('if it refuses many uses simultaneously, reads the record only a few times', async () => {
+    it('reads the record only a few times if it refuses many uses simultaneously', async () => {
       const id = await world.user()
       await world.counter().use(id)
       const query = vi.fn(world.database.query)
@@ -248,7 +248,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
     })
 
-    it('after Redis was emptied, still refuses a use above the limit, and stores the count in Redis again', async () => {
+    it('still refuses a use above the limit after Redis was emptied, and stores the count in Redis again', async () => {
       const id = await world.user()
       await world.counter().use(id)
       await raw.flushall()
@@ -260,7 +260,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await raw.get(keyOf(spent))).toBe('4')
     })
 
-    it('after Redis was restored from an older copy, still refuses the fourth use with a limit of three', async () => {
+    it('still refuses the fourth use with a limit of three after Redis was restored from an older copy', async () => {
       const id = await world.user()
       await world.counter(3).use(id)
       const copy = await raw.dumpBuffer(keyOf(id))
@@ -273,7 +273,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
     })
 
-    it('if the count in Redis is higher than in the record, allows the first use and corrects Redis', async () => {
+    it('if the count in Redis is higher than the recorded count, allows the first use and corrects the count in Redis', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 1 })
@@ -282,7 +282,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter(2).use(id)).counted).toBe(false)
     })
 
-    it('if the count in Redis is higher than in the record, allows exactly one of many simultaneous first uses', async () => {
+    it('allows exactly one of many simultaneous uses if the limit is one and the count in Redis is too high', async () => {
       const id = await world.user()
       await raw.set(keyOf(id), 99)
       const replicas = [world.counter(), world.counter()]
@@ -291,7 +291,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
     })
 
-    it('if the value in Redis is invalid, uses the count in the record', async () => {
+    it('uses the count in the record if the value in Redis is invalid', async () => {
       const id = await world.user()
       await raw.rpush(keyOf(id), 'not a number')
       expect((await world.counter().use(id)).counted).toBe(true)
@@ -299,7 +299,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect(world.fallbacks).toHaveLength(2)
     })
 
-    it('while Redis is down, and after it returns without data, refuses second uses and allows first uses', async () => {
+    it('allows only the first use of each user while Redis is down, and after Redis restarts without data', async () => {
       const [spent, fresh, later] = [await world.user(), await world.user(), await world.user()]
       await world.counter().use(spent)
       await server.kill()
@@ -313,7 +313,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       expect((await world.counter().use(later)).counted).toBe(true)
     })
 
-    it('while Redis hangs, still counts, and waits for Redis only at the first use', async () => {
+    it('still counts uses while Redis hangs, and waits for Redis only at the first use', async () => {
       const [spent, fresh] = [await world.user(), await world.user()]
       await world.counter().use(spent)
       server.pause()
@@ -326,7 +326,7 @@ describeOnBothSetups('the daily counter with Redis', ({ openDatabase: open }) =>
       server.resume()
       expect(first).toBeLessThan(400)
       expect(fallbacksOfFirst).not.toContainEqual(notAsked)
-      // After the first use, the gateway considers Redis to be down. So the later uses sent no command to Redis.
+      // After the first use, the gateway considers Redis to be down. So it sent no command to Redis for later uses.
       expect(world.fallbacks).toEqual([notAsked, notAsked])
       await expect.poll(() => keyValue.isUp()).toBe(true)
       // Redis may now apply the commands that it received during the pause. These commands must not change the result.
@@ -352,7 +352,7 @@ describe('the daily counter while Postgres is down', () => {
 })
 
 describe('the daily counter while it reads the record', () => {
-  it('if the record changes during the read, starts a new read for later uses', async () => {
+  it('starts a new read for later uses if the record changes during the current read', async () => {
     const reads: ((record: UsageRecord) => void)[] = []
     const counter = createDailyCounter({
       store: {

@@ -22,31 +22,31 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       error => error,
     )
 
-  describe('the value', () => {
-    it('of a bigint is a number, even for the highest possible id', async () => {
+  describe('values', () => {
+    it('a bigint is returned as a number, even if it is the highest possible ID', async () => {
       const rows = await database.query(
         'select 9007199254740991::bigint as id, count(*) as n from things where id = -1',
       )
       expect(rows).toEqual([{ id: 9007199254740991, n: 0 }])
     })
 
-    it('of a date is the stored text, whatever the time zone', async () => {
+    it('a date is returned as the stored text, whatever the time zone', async () => {
       expect(await database.query('select $1::date as day', ['2024-02-29'])).toEqual([{ day: '2024-02-29' }])
     })
 
-    it('of a timestamp is a `Date` with the same time', async () => {
+    it('a timestamp is returned as a `Date` with the same time', async () => {
       const at = new Date('2024-02-29T23:59:59.123Z')
       expect(await database.query('select $1::timestamptz as at', [at])).toEqual([{ at }])
     })
 
-    it('of null, boolean, smallint, integer and text is unchanged', async () => {
+    it('null, boolean, smallint, integer and text are returned unchanged', async () => {
       const [row] = await database.query(
         "select null::bigint as a, null::date as b, true as c, 1::smallint as d, 2 as e, 'é\u{1f6a7}' as f",
       )
       expect(row).toEqual({ a: null, b: null, c: true, d: 1, e: 2, f: 'é\u{1f6a7}' })
     })
 
-    it('of a parameter reaches the database unchanged if it is a number, a text, a boolean or null', async () => {
+    it('a parameter reaches the database unchanged if it is a number, a text, a boolean or null', async () => {
       const [row] = await database.query(
         'select $1::bigint as a, $2::text as b, $3::boolean as c, $4::date as d',
         [9007199254740991, "'; drop table things --", false, null],
@@ -56,7 +56,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('a failed statement', () => {
-    it('causes the SQLSTATE 23505 only if it violates a unique key, and not for other constraints', async () => {
+    it('has the SQLSTATE 23505 if it violates a unique key, but not if it violates another constraint', async () => {
       await database.query("insert into things (id, name) values (1, 'one')")
       const error = await failureOf(database.query("insert into things (id, name) values (2, 'one')"))
       expect(error).toBeInstanceOf(StorageError)
@@ -88,7 +88,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('a transaction', () => {
-    it('commits when the work resolves, and returns the result of the work', async () => {
+    it('commits when its callback resolves, and returns the result of the callback', async () => {
       const result = await database.transaction(async tx => {
         await tx.query("insert into things (id, name) values (20, 'twenty')")
         await tx.query("insert into things (id, name) values (21, 'twenty-one')")
@@ -98,7 +98,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id in (20, 21)')).toHaveLength(2)
     })
 
-    it('rolls back when the work throws, and rethrows the error', async () => {
+    it('rolls back when its callback throws, and rethrows the error', async () => {
       const thrown = new Error('no')
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (30)')
@@ -117,7 +117,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select id from things where id = 40')).toEqual([])
     })
 
-    it('is rejected if a statement failed, even if the work ignored the error', async () => {
+    it('is rejected if a statement failed, even if the callback ignored the error', async () => {
       const work = database.transaction(async tx => {
         await tx.query('insert into things (id) values (50)')
         await tx.query('select * from nowhere').catch(() => {})
@@ -146,7 +146,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
   })
 
   describe('concurrent calls', () => {
-    it('with the same conditional update succeed exactly as often as the condition allows', async () => {
+    it('succeed exactly as often as the condition of their update allows', async () => {
       await database.query('insert into things (id) values (60)')
       const passes = await Promise.all(
         Array.from({ length: 40 }, () =>
@@ -157,7 +157,7 @@ describeOnBothSetups('the database', ({ openDatabase: open }) => {
       expect(await database.query('select n from things where id = 60')).toEqual([{ n: 3 }])
     })
 
-    it('that open transactions keep these transactions isolated from each other', async () => {
+    it('run in isolated transactions, so a rollback of one transaction does not affect the others', async () => {
       await database.query('insert into things (id) values (70)')
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, (_, turn) =>

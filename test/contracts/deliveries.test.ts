@@ -127,7 +127,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a lease', () => {
-    it('takes only due deliveries, and first the deliveries that have been due for the longest time', async () => {
+    it('takes only due deliveries, in the order in which they became due', async () => {
       const ids: number[] = []
       for (const at of [3_000, 1_000, 2_000, 9_000]) {
         time = start + at
@@ -164,7 +164,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(taken.every(({ attempts }) => attempts === 1)).toBe(true)
     })
 
-    it('is exclusive until it expires, and the next lease of the delivery counts as its next attempt', async () => {
+    it('is exclusive until it expires, and the next lease of the delivery counts as the next attempt', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const first = only(await claim())
@@ -176,7 +176,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(second.id).toBe(first.id)
     })
 
-    it('takes only as many deliveries to a receiver as the limit and the running deliveries of the receiver allow', async () => {
+    it('takes at most four deliveries to one receiver, and fewer if deliveries to this receiver are already running', async () => {
       for (let i = 0; i < 10; i += 1) await stored.receiving('https://same.test:444/')
       const other = await stored.receiving('https://same.test/')
       await stored.alert()
@@ -191,7 +191,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await claim({ busyReceivers: new Map([['other.test:443', 0]]) })).toHaveLength(4)
     })
 
-    it('reaches a second receiver by the second call, even if the first receiver has many older deliveries', async () => {
+    it('includes a second receiver within two calls, even if the first receiver has many older deliveries', async () => {
       const many = await stored.receiving('https://many.test/')
       for (let i = 0; i < 200; i += 1) await stored.alert(many)
       time += 1_000
@@ -222,7 +222,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).user_id).toBe(late)
     })
 
-    it('applies the limit for the receiver of the current webhook of a user, not of an earlier webhook', async () => {
+    it('applies the limit of the current receiver of a user, even if the delivery was stored for an earlier receiver', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert(id)
       await stored.webhook(id, 'https://new.test/')
@@ -231,7 +231,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(only(taken).receiver).toBe('new.test:443')
     })
 
-    it('in the class `normal` skips slow receivers, and a lease in the class `slow` takes only slow receivers', async () => {
+    it('skips deliveries to slow receivers in the class `normal`, and takes only these deliveries in the class `slow`', async () => {
       const [slow, quick] = [
         await stored.receiving('https://slow.test/'),
         await stored.receiving('https://quick.test/'),
@@ -247,7 +247,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     })
 
     it.each(['normal', 'slow'] as const)(
-      'in the class `%s` respects the limit of the lease and the limit of each receiver',
+      'respects the total limit and the limit per receiver in the class `%s`',
       async slotClass => {
         for (const name of ['a', 'b', 'c']) {
           for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
@@ -270,7 +270,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
         const users = createUserStore(database)
         if (how === 'not pro') await users.update(id, { plan: 'free' })
         if (how === 'inactive') await users.update(id, { is_active: 0 })
-        // Deletes only the webhook, not its deliveries. A simultaneous registration can lead to the same state.
+        // Deletes only the webhook, not its deliveries. The same state can result if an alert to all users is stored
+        // while the webhook is removed.
         if (how === 'without a webhook') await database.query('delete from webhooks where user_id = $1', [id])
         expect(only(await claim()).user_id).toBe(other)
         expect(await stored.rows(id)).toMatchObject([
@@ -335,7 +336,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
     })
 
-    it('can be a release, after which the delivery is due again and the attempt does not count', async () => {
+    it('can be a release of the lease, after which the delivery is due again and the attempt does not count', async () => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const taken = only(await claim())
@@ -346,7 +347,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
 
   describe('a webhook', () => {
-    it('that is removed loses its pending and leased deliveries, but its finished deliveries stay in the log', async () => {
+    it('loses its pending and leased deliveries when it is removed, but its finished deliveries stay in the log', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id)
       await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
@@ -411,7 +412,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
     })
 
-    it('that replaces another webhook of the user receives the pending deliveries of that webhook', async () => {
+    it('receives the pending deliveries of the webhook that it replaces', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
       await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
@@ -449,9 +450,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
     const url = 'https://a.test/hook'
     const day = 86_400_000
 
-    /**
-     * Returns the two secrets that sign a new delivery: the current secret, and the secret that it replaced (or null).
-     */
+    /** Returns the secrets that sign a new delivery: the current secret, and the replaced secret or null. */
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
@@ -486,7 +485,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(await signing(id)).toEqual(['whsec_4', null])
     })
 
-    it('signs deliveries for 24 hours, even if it had itself replaced another secret less than 24 hours earlier', async () => {
+    it('signs deliveries for 24 hours, even if it was the current secret for less than 24 hours', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -512,7 +511,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       },
     )
 
-    it('after 20 simultaneous registrations, is the secret of one of them, and differs from the current secret', async () => {
+    it('comes from one of 20 simultaneous registrations, and differs from the current secret', async () => {
       const id = await stored.user()
       const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
       await Promise.all(secrets.map(each => stored.webhook(id, url, each)))
@@ -523,7 +522,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       expect(before).not.toBe(current)
     })
 
-    it('does not sign deliveries after a gateway of the previous release registers a webhook and leaves this secret in the row', async () => {
+    it('does not sign deliveries after a gateway of the previous release registers a webhook without deleting this secret', async () => {
       const id = await stored.user()
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
@@ -637,7 +636,7 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
 })
 
 describeWithServices('a backlog of 100,000 deliveries', () => {
-  it('does not make leases slow in the class `normal` or `slow`, even before table statistics exist', async () => {
+  it('does not slow down leases in the class `normal` or `slow`, even before table statistics exist', async () => {
     const database = await postgresDatabase()
     try {
       const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })

@@ -31,7 +31,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     return `192.0.2.${keys}`
   }
 
-  it('allows uses up to the limit, and returns the remaining uses and the time until the reset', async () => {
+  it('uses up to the limit are allowed, and the result contains the remaining uses and the time until the reset', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     const answers = [await limiter.consume(key), await limiter.consume(key), await limiter.consume(key)]
@@ -47,14 +47,14 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     }
   })
 
-  it('allows exactly as many simultaneous uses as the limit permits', async () => {
+  it('exactly as many simultaneous uses are allowed as the limit permits', async () => {
     const key = newKey()
     const replicas = [create({ limit: 7, windowMs: MINUTE })]
     const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.consume(key)))
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(7)
   })
 
-  it('counts each key separately, however long the key is', async () => {
+  it('the uses of each key are counted separately, even if the keys are long', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const long = `${'x'.repeat(300)}@example.com`
     expect((await limiter.consume(`${long}a`)).allowed).toBe(true)
@@ -62,7 +62,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(`${long}a`)).allowed).toBe(false)
   })
 
-  it('allows one more use, but not two, after the refund of one use', async () => {
+  it('one more use, but not two, is allowed after the refund of one use', async () => {
     const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -72,7 +72,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('does not count refused uses, so one refund is enough to allow one more use', async () => {
+  it('refused uses are not counted, so one refund is enough to allow one more use', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.consume(key)
@@ -81,7 +81,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
-  it('if more uses are refunded than were counted, allows no additional use', async () => {
+  it('no additional use is allowed if more uses are refunded than were counted', async () => {
     const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
     await limiter.refund(key)
@@ -90,7 +90,7 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('allows every use if the limit is off', async () => {
+  it('every use is allowed if the limit is off', async () => {
     const limiter = create(null)
     const key = newKey()
     for (let turn = 0; turn < 50; turn += 1) expect((await limiter.consume(key)).allowed).toBe(true)
@@ -124,7 +124,7 @@ describe('the limiter in memory', () => {
     await limiter.refund(''.padEnd(60_000, 'é'))
   })
 
-  it('opens a new window exactly when the previous window has ended', async () => {
+  it('starts a new time window exactly when the previous window ends', async () => {
     const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
     await limiter.consume('key')
     clock.time += MINUTE - 1
@@ -187,7 +187,7 @@ describeWithServices('the limiter in Redis', () => {
     }
   })
 
-  it('opens a new window when the previous window has ended', async () => {
+  it('starts a new time window when the previous window has ended', async () => {
     const limiter = createRateLimiter('brief', { limit: 1, windowMs: 200 }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(true)
     expect((await limiter.consume('key')).allowed).toBe(false)
@@ -208,7 +208,7 @@ describeWithServices('the limiter in Redis', () => {
     }
   })
 
-  it('adds an expiry to a key without one, so that no client is locked out forever', async () => {
+  it('adds an expiry to a key that has none, so that no client is locked out forever', async () => {
     await raw.set('peage:limit:stuck:key', 5)
     const limiter = createRateLimiter('stuck', { limit: 1, windowMs: MINUTE }, { clock, scriptRunner })
     expect((await limiter.consume('key')).allowed).toBe(false)

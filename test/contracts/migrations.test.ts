@@ -85,7 +85,7 @@ describeWithServices('migrations (Postgres)', () => {
     await other.end()
   })
 
-  it('fail if a file was applied, but an earlier file was not', async () => {
+  it('fail if a later file was applied, but an earlier file was not', async () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
     await expect(replica().migrate()).rejects.toThrow(
@@ -93,7 +93,7 @@ describeWithServices('migrations (Postgres)', () => {
     )
   })
 
-  it('recognize files that were already applied, even if the sessions had different time zones', async () => {
+  it('recognize files that were already applied, even if each session had a different time zone', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     for (const name of ['1_a', '2_b']) await writeFile(join(dir, `${name}.sql`), '-- Up Migration\nselect 1;')
     const client = new Client({ connectionString: url })
@@ -127,7 +127,7 @@ describeWithServices('migrations (Postgres)', () => {
     await client.query('alter table "Péage".peage_migrations set schema public')
     expect(await replica().migrate()).toEqual([])
     await client.query('drop schema "Péage" cascade')
-    await expect(replica().migrate()).rejects.toThrow('no schema of the search_path exists')
+    await expect(replica().migrate()).rejects.toThrow('none of the schemas in search_path exists')
     await client.end()
   })
 
@@ -174,7 +174,7 @@ describeWithServices('migrations (Postgres)', () => {
     await program.end()
   })
 
-  it('apply no statement of a file that fails, and keep the files that were already applied', async () => {
+  it('apply no statement of a file that fails, and keep the changes of earlier files', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
     await writeFile(

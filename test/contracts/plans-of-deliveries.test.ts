@@ -1,4 +1,4 @@
-// Tests which deliveries are sent, postponed and dropped if operators define the plans, on both databases.
+// Tests on both databases which deliveries are sent, postponed or dropped if operators configure their own plans.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import type { LeaseRequest } from '../../src/webhooks/delivery/lease-store.ts'
@@ -52,7 +52,7 @@ describeOnBothSetups('a delivery to a user', ({ openDatabase }) => {
   })
 
   it.each(['normal', 'slow'] as const)(
-    'in the class `%s` is postponed by an hour without an attempt while the plan of the user is not configured',
+    'is postponed by an hour in the class `%s`, without an attempt, while the plan of the user is not configured',
     async slotClass => {
       const as = { slotClass, slowReceivers: slotClass === 'slow' ? ['a.test:443'] : [] }
       const id = await receiving('big')
@@ -98,7 +98,7 @@ describeOnBothSetups('a delivery to a user', ({ openDatabase }) => {
     },
   )
 
-  it('does not wait behind 300 deliveries that are postponed, whether they share its receiver or not', async () => {
+  it('is not delayed by 300 older deliveries that are postponed, even if some of them have the same receiver', async () => {
     const many = []
     for (let i = 0; i < 3; i += 1)
       many.push(await receiving('big', i === 0 ? undefined : `https://b${i}.test/`))
@@ -128,7 +128,7 @@ describeOnBothSetups('a delivery to a user', ({ openDatabase }) => {
     expect((await stored.rows()).map(({ status }) => status)).toEqual(Array(60).fill('pending'))
   })
 
-  it('keeps its running attempt if the plan changes after the lease, and is then not retried', async () => {
+  it('finishes its running attempt if the user then gets a plan that is not configured, but is not retried with this plan', async () => {
     const id = await receiving('big')
     await stored.alert(id)
     const [leased] = await claim()

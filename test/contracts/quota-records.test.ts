@@ -1,4 +1,4 @@
-// Tests the records of quotas that both kinds of database share: shared reads, and the pruning of ended periods.
+// Tests on both kinds of database how the records of quotas are read, counted and pruned.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { createQuotaCounter } from '../../src/usage/quota-count-store.ts'
@@ -20,7 +20,7 @@ describeOnBothSetups('the records of quotas', setup => {
     return created.id
   }
 
-  it('are read once for all concurrent calls of a user, and read again afterwards, even after a failure', async () => {
+  it('are read once for all concurrent calls for one user, and read again for later calls, even after a failed read', async () => {
     const [first, second] = [await newUser('first@example.com'), await newUser('second@example.com')]
     let reads = 0
     let isDown = false
@@ -44,7 +44,7 @@ describeOnBothSetups('the records of quotas', setup => {
     expect((await read(first)).uses).toEqual([{ quota: 'exports', period: 'day', used: 7, isAhead: false }])
   })
 
-  it('have no room for a cost above the limit, even before the first use', async () => {
+  it('do not allow a use with a cost above the limit, even before the first use', async () => {
     const userId = await newUser('costly@example.com')
     const { use } = createQuotaCounter(database)
     const costly = { userId, quota: 'exports', period: 'day', limit: 2, cost: 3 } as const
@@ -52,7 +52,7 @@ describeOnBothSetups('the records of quotas', setup => {
     expect(await use({ ...costly, cost: 2 })).toMatchObject({ counted: true, used: 2 })
   })
 
-  it('are pruned in batches when their period ended more than one day ago, by the clock of the database', async () => {
+  it('are pruned in batches if their period ended more than one day ago according to the clock of the database', async () => {
     const user = await newUser('pruned@example.com')
     await database.query('delete from quota_usage')
     const day = (days: number) => [`day${days}`, 'day', `date_trunc('day', at) + interval '${days} days'`]

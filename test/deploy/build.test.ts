@@ -1,4 +1,5 @@
-// Tests that a build does not disturb programs that run from `dist`, for example `npm pack` during `npm test`.
+// Tests that a build does not disturb programs that run from `dist`. For example, `npm pack` can build while the tests
+// run.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'

@@ -1,4 +1,5 @@
-// Tests the settings of deploy/forward-auth that keep clients from forging an identity or another request.
+// Tests that the files in deploy/forward-auth prevent a client from sending a forged identity, or a request that the
+// gateway has not checked.
 import { describe, expect, it } from 'vitest'
 import { jsonSchema } from '../../src/config/json-schema.ts'
 import { blocksOf } from '../docs/check/blocks.ts'
@@ -23,14 +24,14 @@ const lower = (names: readonly string[]) => names.map(name => name.toLowerCase()
 const all = (text: string, pattern: RegExp) => lower([...text.matchAll(pattern)].map(([, name = '']) => name))
 
 describe('deploy/forward-auth/gateway.yaml', () => {
-  it('passes `peage check`, and trusts the proxies that may ask', () => {
+  it('passes `peage check`, and trusts the same proxies that are allowed to use forward auth', () => {
     const { server, routes } = configOf(`${folder}/gateway.yaml`, {})
     expect(server.forward_auth).toEqual({ from: ['127.0.0.1'], path })
     expect(server.trusted_proxies).toEqual(server.forward_auth?.from)
     expect(routes.map(({ upstream }) => upstream)).toEqual([undefined, undefined, undefined])
   })
 
-  it('has a path that the JSON Schema accepts', () => {
+  it('uses the path that is the default in the JSON Schema', () => {
     expect(JSON.stringify(jsonSchema())).toContain(path)
   })
 })
@@ -40,18 +41,18 @@ describe('deploy/forward-auth/nginx.conf', () => {
     /^ {2}location /m,
   )
 
-  it('replaces the identity headers in the question and in the request to the service', () => {
+  it('removes identity headers from the question to the gateway, and sets them in the request to the service', () => {
     expect(all(question, /proxy_set_header (\S+) +"";/g)).toEqual(expect.arrayContaining(lower(identity)))
     expect(all(service, /proxy_set_header (\S+) +\$peage_(?!connection)/g)).toEqual(lower(identity))
     const variables = all(service, /auth_request_set \$\w+ +\$upstream_http_(\w+);/g)
     expect(variables.map(name => name.replaceAll('_', '-'))).toEqual(expect.arrayContaining(lower(identity)))
   })
 
-  it('removes credentials and overriding headers from the request to the service', () => {
+  it('removes credentials, and headers that override the path or method, from the request to the service', () => {
     expect(all(service, /proxy_set_header (\S+) +"";/g)).toEqual(lower(dangerous))
   })
 
-  it('asks about the original request, at an internal location without the query of the client', () => {
+  it('asks the gateway about the original request, in an internal location and without the query of the client', () => {
     expect(question).toMatch(/^= \/\.peage\/authorize \{\s+internal;/)
     expect(question).toContain(`proxy_pass http://peage${path}?as=nginx;`)
     for (const field of [
@@ -63,13 +64,13 @@ describe('deploy/forward-auth/nginx.conf', () => {
       expect(question).toMatch(new RegExp(`X-Forwarded-${field.replace('$', '\\$').replace(/ +/, ' +')};`))
   })
 
-  it('sends the same host to the gateway and to the service, and the path of the client unchanged', () => {
+  it('sends the same host to the gateway and to the service, and does not change the path of the client', () => {
     expect(service).toMatch(/proxy_set_header Host +\$host;/)
     expect(service).toMatch(/proxy_pass http:\/\/service;/)
     expect(own).toMatch(/proxy_pass http:\/\/peage;/)
   })
 
-  it('shows the real status, the error code and Retry-After of a refusal', () => {
+  it('responds with the real status, the error code and Retry-After if the gateway refuses a request', () => {
     const statuses = all(refused, /if \(\$peage_status = (\d+)\) \{ return \1 /g)
     expect(statuses).toEqual(['400', '401', '403', '404', '405', '429', '503'])
     expect(all(refused, /add_header (\S+)/g)).toEqual(
@@ -77,7 +78,7 @@ describe('deploy/forward-auth/nginx.conf', () => {
     )
   })
 
-  it('sends the paths of the gateway to the gateway', () => {
+  it('forwards requests to the gateway only for the paths that the gateway itself serves', () => {
     const [, pattern = ''] = /^~\* (\S+) \{/.exec(own) ?? []
     const matches = new RegExp(pattern, 'i')
     for (const target of ownPaths) expect([target, matches.test(target)]).toEqual([target, true])
@@ -90,7 +91,7 @@ describe('deploy/forward-auth/Caddyfile', () => {
   const text = read(`${folder}/Caddyfile`)
   const [, route = ''] = text.split(/^\t\troute \{$/m)
 
-  it('replaces the identity headers, in a route block and in this order', () => {
+  it('removes identity headers, then asks the gateway, and then sets the identity headers of its response', () => {
     expect(all(route, /request_header -(\S+)/g)).toEqual(lower(identity))
     const set = /header_up (X-User-\S+|X-Peage-\S+) \{http\.reverse_proxy\.header\.\1\}/g
     expect(all(route, set)).toEqual(lower(identity))
@@ -100,15 +101,15 @@ describe('deploy/forward-auth/Caddyfile', () => {
     expect(order).toEqual(order.toSorted((a, b) => a - b))
   })
 
-  it('removes credentials and overriding headers from the request to the service', () => {
+  it('removes credentials, and headers that override the path or method, from the request to the service', () => {
     expect(all(route, /header_up -(\S+)/g)).toEqual(lower(dangerous))
   })
 
-  it('asks without the query of the client', () => {
+  it('asks the gateway without the query of the client', () => {
     expect(text).toMatch(new RegExp(`uri ${path.replace('.', '\\.')}\\?$`, 'm'))
   })
 
-  it('sends the paths of the gateway to the gateway', () => {
+  it('forwards requests to the gateway only for the paths that the gateway itself serves', () => {
     const [, list = ''] = /^\t@peage path (.*)$/m.exec(text) ?? []
     const matches = (target: string) =>
       list
@@ -128,7 +129,7 @@ describe('deploy/forward-auth/traefik', () => {
     return lower(Object.keys(fields))
   }
 
-  it('replaces the identity headers, and removes credentials and overriding headers afterwards', () => {
+  it('replaces the identity headers, and then removes credentials and headers that override the path or method', () => {
     expect(http.routers.service.middlewares).toEqual([
       'without-client-identity',
       'peage',
@@ -139,7 +140,7 @@ describe('deploy/forward-auth/traefik', () => {
     expect(lower(http.middlewares.peage.forwardAuth.authResponseHeaders)).toEqual(lower(identity))
   })
 
-  it('asks at the path of the gateway, and does not trust X-Forwarded headers of clients', () => {
+  it('asks the gateway at the path for forward auth, and does not trust X-Forwarded headers of clients', () => {
     expect(http.middlewares.peage.forwardAuth).toMatchObject({
       address: `http://127.0.0.1:8080${path}`,
       trustForwardHeader: false,
@@ -147,12 +148,12 @@ describe('deploy/forward-auth/traefik', () => {
     expect(http.middlewares.peage.forwardAuth.authRequestHeaders).toBeUndefined()
   })
 
-  it('keeps the path of the client', () => {
+  it('does not change the path of the client', () => {
     const { entryPoints } = yamlOf(`${folder}/traefik/traefik.yaml`)
     expect(entryPoints.web.http.sanitizePath).toBe(false)
   })
 
-  it('sends only the paths of the gateway to the gateway without a question', () => {
+  it('asks the gateway about every request, except for the paths that the gateway itself serves', () => {
     const { peage, service } = http.routers
     expect([peage.service, peage.middlewares, service.service]).toEqual(['peage', undefined, 'service'])
     expect(peage.priority).toBeGreaterThan(service.priority)
@@ -171,7 +172,7 @@ describe('deploy/forward-auth/envoy.yaml', () => {
   const [extAuthz, router] = manager.http_filters
   const routes: Manifest[] = manager.route_config.virtual_hosts[0].routes
 
-  it('removes the identity headers of clients before every filter, and sets the headers of the gateway', () => {
+  it('removes the identity headers of clients before all filters, and sets the identity headers of the gateway', () => {
     const { mutations } = manager.early_header_mutation_extensions[0].typed_config
     expect(lower(mutations.map(({ remove }: { remove: string }) => remove))).toEqual(lower(identity))
     const { allowed_upstream_headers } = extAuthz.typed_config.http_service.authorization_response
@@ -180,14 +181,14 @@ describe('deploy/forward-auth/envoy.yaml', () => {
     )
   })
 
-  it('asks with the headers that the gateway needs, at the path of the gateway', () => {
+  it('asks the gateway at the path for forward auth, with the headers that the gateway needs', () => {
     const { allowed_headers, http_service } = extAuthz.typed_config
     const exact = allowed_headers.patterns.flatMap((pattern: { exact?: string }) => pattern.exact ?? [])
     expect(exact).toEqual(expect.arrayContaining(['authorization', 'x-api-key', 'x-forwarded-for', 'origin']))
     expect(http_service).toMatchObject({ path_prefix: path, server_uri: { cluster: 'peage' } })
   })
 
-  it('sends no request on while the gateway is down', () => {
+  it('forwards no request while the gateway is down', () => {
     expect(extAuthz.typed_config).toMatchObject({
       failure_mode_allow: false,
       status_on_error: { code: 'ServiceUnavailable' },
@@ -198,7 +199,7 @@ describe('deploy/forward-auth/envoy.yaml', () => {
     ])
   })
 
-  it('keeps the path of the client, and knows the address of the client', () => {
+  it('does not change the path of the client, and takes the address of the client from the connection', () => {
     expect(manager).toMatchObject({
       normalize_path: false,
       merge_slashes: false,
@@ -207,13 +208,13 @@ describe('deploy/forward-auth/envoy.yaml', () => {
     })
   })
 
-  it('removes credentials and overriding headers from the request to the service', () => {
+  it('removes credentials, and headers that override the path or method, from the request to the service', () => {
     const { route, request_headers_to_remove, typed_per_filter_config } = routes.at(-1)
     expect([route.cluster, typed_per_filter_config]).toEqual(['service', undefined])
     expect(lower(request_headers_to_remove)).toEqual(lower([...dangerous, 'x-forwarded-host']))
   })
 
-  it('sends only the paths of the gateway to the gateway without a question', () => {
+  it('asks the gateway about every request, except for the paths that the gateway itself serves', () => {
     const own = routes.slice(0, -1)
     expect(own.map(({ route }) => route.cluster)).toEqual(own.map(() => 'peage'))
     expect(own.every(route => route.typed_per_filter_config[extAuthz.name].disabled)).toBe(true)
@@ -235,7 +236,7 @@ describe('docs/forward-auth.md', () => {
     return file === undefined ? [] : [{ text, file }]
   })
 
-  it('shows a part of the file of each proxy', () => {
+  it('shows a part of the configuration file of each proxy', () => {
     expect(new Set(parts.map(({ file }) => file))).toEqual(
       new Set(
         ['nginx.conf', 'Caddyfile', 'traefik/dynamic.yaml', 'envoy.yaml'].map(name => `${folder}/${name}`),
@@ -243,7 +244,7 @@ describe('docs/forward-auth.md', () => {
     )
   })
 
-  it.each(parts)('shows only lines of $file', ({ text, file }) => {
+  it.each(parts)('shows only lines that are in $file', ({ text, file }) => {
     const lines = new Set(read(file).replaceAll('\t', '  ').split('\n'))
     expect(text.split('\n').filter(line => !lines.has(line))).toEqual([])
   })

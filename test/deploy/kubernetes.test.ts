@@ -99,7 +99,7 @@ describe('deploy/kubernetes', () => {
     expect(container.resources.limits.memory).toBe('1Gi')
   })
 
-  it('uses the labels of its own pods in every selector', () => {
+  it('uses the labels of the gateway pods in every selector for these pods', () => {
     const selectors = [
       deployment.spec.selector.matchLabels,
       of('Service', 'peage').spec.selector,

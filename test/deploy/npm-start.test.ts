@@ -47,7 +47,7 @@ auth: { rate_limits: { login_failures: 0, login_failures_per_address: 0 }, hashi
     const before = await residentMemory(gateway.child.pid as number)
     await hash(6)
     const growth = (await residentMemory(gateway.child.pid as number)) - before
-    // The script `npm start` sets environment variables. Without them, each of the four threads would keep 19 MiB.
+    // The script `npm start` sets environment variables. Without them, each of the four hash threads would keep 19 MiB.
     expect(growth).toBeLessThan(40 * mebibyte)
   } finally {
     gateway.child.kill('SIGTERM')

@@ -1,4 +1,4 @@
-// Tests that sessions work as before after deploy/postgres/partition-refresh-tokens.sql has partitioned the table.
+// Tests that sessions still work after deploy/postgres/partition-refresh-tokens.sql has partitioned the table.
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'

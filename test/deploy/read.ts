@@ -1,4 +1,4 @@
-// Reads the files of deploy/ and similar files.
+// Reads files of the repository for tests, mainly the files in deploy/.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
@@ -6,7 +6,7 @@ import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/sections/schema.ts'
 
-/** @param path relative to the repository's root */
+/** Returns the absolute path of a file. @param path relative to the repository's root */
 export function pathOf(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url))
 }
@@ -29,7 +29,7 @@ export function documentsOf(path: string): Manifest[] {
 
 /**
  * Loads a complete gateway.yaml as `peage check` does.
- * @param secrets maps the path of each file that `${file:…}` may include to its content
+ * @param secrets the files that `${file:…}` may include. The keys are the paths, and the values are the contents.
  * @throws an error with all problems if the configuration is invalid
  */
 export function configOf(path: string, secrets: Readonly<Record<string, string>>): Config {

@@ -41,7 +41,7 @@ describe('deploy/systemd', () => {
     ])
   })
 
-  it('does not restart the gateway after a rejected configuration', () => {
+  it('does not restart the gateway if the gateway ended because of an invalid configuration', () => {
     expect(all('RestartPreventExitStatus')).toEqual(['2'])
   })
 
@@ -49,7 +49,7 @@ describe('deploy/systemd', () => {
     expect(all('MemoryDenyWriteExecute')).toEqual(['no'])
   })
 
-  it('has its state folder as data_dir of the embedded database', () => {
+  it('uses its state folder as the data_dir of the embedded database', () => {
     expect(config.storage.data_dir).toBe(`/var/lib/${all('StateDirectory')}`)
   })
 

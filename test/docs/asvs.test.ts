@@ -1,4 +1,5 @@
-// Tests docs/dev/asvs.md: every requirement of its chapters has a row, the totals match the rows, and all files exist.
+// Tests docs/dev/asvs.md: every requirement of its chapters has a row, the totals match the rows, and every file that
+// the page names exists.
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { plain, rowsStarting } from './read-tables.ts'
@@ -44,7 +45,7 @@ it.each([
   expect(figures).toEqual(counts.map(row => row.map(String)))
 })
 
-it('in docs/dev/asvs.md, each row names only existing files, and the key to set if an operator must set one', () => {
+it('in docs/dev/asvs.md, each row names only existing files, and each row with the status "met, set" names the key to set', () => {
   for (const [number, , , , now, why = ''] of rows) {
     if (now === 'met, set') expect(why, number).toMatch(/`[a-zA-Z.?]/)
     const files = [...why.matchAll(/`[^`]+`/g)]

@@ -1,4 +1,4 @@
-// Tests the report of a benchmark recording: medians, quartiles, missed rates and rounds that do not count.
+// Tests the report of a benchmark recording: medians, quartiles, missed rates and ignored rounds.
 import { describe, expect, it } from 'vitest'
 import type { Measured } from '../../bench/load.ts'
 import type { Recording } from '../../bench/recording.ts'
@@ -13,8 +13,8 @@ function measured(requests: number, cpu: number, p99 = 1): Measured {
 }
 
 /**
- * @param pacedRequests the number of requests that the bearer row completed, out of 3,000
- * @param counts for each round, whether the round counts
+ * @param pacedRequests how many of the 3,000 requests at the fixed rate the row `bearer` completed
+ * @param counts for each round, whether the report includes the round; `true` if the value is missing
  */
 function recording(
   bearerCpu: readonly number[],
@@ -45,7 +45,7 @@ const verdict = (report: ReturnType<typeof reportOf>, cost: string) =>
   report.bars.find(bar => bar.cost === cost && bar.row === bearer && bar.against === base)?.verdict
 
 describe('the report of a recording', () => {
-  it('for two rows, shows the median and the quartiles of the ratio of their CPU per request', () => {
+  it('shows the median and the quartiles of the ratio between the CPU per request of two rows', () => {
     const [, row] = reportOf(recording([50, 60, 70, 80, 90], 3_000, [])).rows
     expect(row?.full.cpuPerThousand).toBeCloseTo(0.07)
     const { median = 0, lowerQuartile = 0, upperQuartile = 0, pairs } = row?.full.ratio ?? {}
@@ -62,7 +62,7 @@ describe('the report of a recording', () => {
     expect(row?.full.ratio.upperQuartile).toBeCloseTo(0.5)
   })
 
-  it('if a row misses the fixed rate, shows the reached rate and no latency', () => {
+  it('shows the reached rate and no latency if a row misses the fixed rate', () => {
     const report = reportOf(recording([50], 2_000, []))
     expect(report.rows[1]?.paced).toMatchObject({ requestsPerSecond: 2_000, p50: null, p99: null })
     expect(verdict(report, 'p99, fixed rate')).toBe('absent')

@@ -34,7 +34,7 @@ describe('a page', () => {
     },
   )
 
-  it('is split into code blocks that show their language, use, file, condition and reason', () => {
+  it('is parsed into code blocks with their language, use, file, condition and reason', () => {
     const text = [
       '<!-- docs:check',
       'a=1',

@@ -71,7 +71,7 @@ routes:
     expect(written.filter(([, , , meaning]) => !isDescribed(meaning))).toEqual([])
   })
 
-  it('shows the allowed values of each key that has a limit in the schema', () => {
+  it('shows the allowed values or the limits of each key for which the schema has them', () => {
     const limited = keys.filter(({ part }) => wordsOf(part).length > 0)
     expect(limited.length).toBeGreaterThan(40)
     const types = new Map(written.map(([key, type = '']) => [plain(key), type]))
@@ -81,7 +81,7 @@ routes:
     expect(lacking.map(({ path }) => path)).toEqual([])
   })
 
-  it('has a list of exactly the keys that need a restart', () => {
+  it('lists exactly the keys whose changes need a restart', () => {
     const now = configOf('server: {}')
     const next = configOf(`
 server: { listen: "127.0.0.1:1", workers: 2, tls: { cert: a, key: b } }

@@ -31,7 +31,7 @@ describe(`docs/${page}`, () => {
     const logged = [...source.matchAll(calls)].map(([, , message = '']) => message)
     expect(logged.length).toBeGreaterThan(25)
     // The tables need not list these two messages. The message `admin` is described in another section. The other
-    // message is a problem that `check` finds.
+    // message is a warning about the configuration, which `peage check` prints too.
     const elsewhere = ['admin', '$' + '{path}: $' + '{message}']
     const patterns = documented.map(message => {
       const parts = message.split('…').map(part => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))

@@ -4,8 +4,8 @@ import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
 /**
- * Returns `[name, type, labels]` of every metric. A metric shows its labels only after a count, so this function counts
- * each metric once.
+ * Returns `[name, type, labels]` of every metric. A metric shows its labels only after it has a value, so this function
+ * first records one event for each metric.
  */
 async function exposed(): Promise<string[][]> {
   const metrics = createMetrics({

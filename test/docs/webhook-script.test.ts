@@ -35,7 +35,7 @@ function signed(at = Date.now()): Record<string, string> {
 }
 
 describe('the script that verifies a webhook', () => {
-  it('accepts a signature of the gateway, like the package standardwebhooks', () => {
+  it('accepts a signature of the gateway, which the package standardwebhooks accepts too', () => {
     expect(isGenuine(signed(), body, secret)).toBe(true)
     expect(isGenuine(signed(), Buffer.from(body), secret)).toBe(true)
     expect(new Webhook(secret).verify(body, signed())).toEqual(JSON.parse(body))
@@ -60,7 +60,7 @@ describe('the script that verifies a webhook', () => {
     expect(isGenuine({ ...signed(), ...changed } as Record<string, string>, body, secret)).toBe(false)
   })
 
-  it('refuses another body, another secret, and a time that is more than five minutes in the past or future', () => {
+  it('refuses a changed body, a wrong secret, and a time that is more than five minutes in the past or future', () => {
     expect(isGenuine(signed(), `${body} `, secret)).toBe(false)
     expect(isGenuine(signed(), body, 'whsec_AAAA')).toBe(false)
     expect(isGenuine(signed(Date.now() - 302_000), body, secret)).toBe(false)

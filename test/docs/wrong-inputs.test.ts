@@ -31,7 +31,7 @@ interface Sent {
 
 const page = 'errors.md'
 
-/** The page defines names for groups of requests or inputs. This map contains the members of each group by name. */
+/** Maps each group name that the page defines to the requests or inputs in this group. */
 const names = new Map(
   linesOf(page).flatMap(line => {
     const [, name = '', meaning = ''] = /^- \*\*(.+)\*\*: (.*)$/.exec(line) ?? []
@@ -39,7 +39,7 @@ const names = new Map(
   }),
 )
 
-/** Splits a cell at its semicolons, and replaces each defined name by its meaning. */
+/** Splits a cell at its semicolons, and replaces each group name with the members of the group. */
 function listOf(cell: string): readonly string[] {
   return cell.split('; ').flatMap(item => names.get(item) ?? [item])
 }
@@ -95,7 +95,8 @@ routes: [{ path: /data, upstream: api, scope: 'data:read' }]`,
 
   const bearer = (token: string) => [`Authorization: Bearer ${token}`]
   /**
-   * Changes a character of the signature, but not the last character, because base64url may ignore some of its bits.
+   * Changes a character of the signature. The last character stays the same, because base64url can ignore some bits of
+   * the last character.
    */
   const changed = (token: string) =>
     `${token.slice(0, -10)}${token.at(-10) === 'A' ? 'B' : 'A'}${token.slice(-9)}`
@@ -109,8 +110,8 @@ routes: [{ path: /data, upstream: api, scope: 'data:read' }]`,
   const password = 'correct horse battery'
 
   /**
-   * The functions that build a request, by the description of its input in the table. If `isAuth` is true, the request
-   * has its token in the body.
+   * Maps the description of an input in the table to a function that builds the request. If `isAuth` is true, a token
+   * is sent in the body, and otherwise in a header.
    */
   const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
     'no body': () => ({}),

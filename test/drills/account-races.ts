@@ -1,5 +1,6 @@
-// Several requests of one user run at the same time on three replicas. They change the password, end sessions or delete
-// the account. Exactly one of several rival requests succeeds. A deleted user leaves no rows behind.
+// Conflicting requests of one user run at the same time on three replicas. Exactly one of several password changes, or
+// of two account deletions, must succeed. After all sessions of a user have been ended, no refresh token of the user
+// works. A deleted user leaves no rows in the database.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -12,9 +13,9 @@ import { type Answer, post, send } from './subjects.ts'
 import { countsOf, type Watch } from './watch.ts'
 
 const tries = setting('ACCOUNT_TRIES', 2_000, 200)
-/** The number of users that act at the same time. */
+/** The number of users whose requests run at the same time. */
 const lanes = 4
-/** The number of password changes of one user at the same time. */
+/** The number of password changes that one user requests at the same time. */
 const rivals = 8
 
 interface Place {
@@ -148,7 +149,7 @@ async function twoDeletions(place: Place, expect: Watch['expect']): Promise<void
   )
 }
 
-/** Calls `play` in `count` rounds, of which several run at the same time. Each round has its own logged-in user. */
+/** Calls `play` `count` times. Up to `lanes` calls run at the same time. Each call gets its own logged-in user. */
 async function race<Round>(
   { ports, database }: Place,
   count: number,
@@ -169,8 +170,8 @@ async function race<Round>(
 }
 
 /**
- * Logs in. If the gateway is overloaded, tries again. A late login does no harm, because the race starts after the
- * login.
+ * Logs in. If the login fails, for example because the gateway is overloaded, tries again. The conflicting requests
+ * start only after the login, so a late login does no harm.
  */
 async function signIn(port: number, email: string): Promise<TokenPair> {
   for (let left = 20; ; left -= 1) {
@@ -185,7 +186,7 @@ async function signIn(port: number, email: string): Promise<TokenPair> {
 
 function call(port: number, method: string, path: string, { access }: User, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // For a DELETE with a body, Node sets no Content-Length by itself.
+  // Node does not set Content-Length for a DELETE with a body.
   const headers = { ...bearer(access), 'content-length': Buffer.byteLength(text) }
   return send(port, method, `/api/v1/auth${path}`, headers, text)
 }

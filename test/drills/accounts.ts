@@ -1,4 +1,5 @@
-// Inserts accounts into the database. Their password hash is cheap: the gateway verifies it in half a millisecond.
+// Creates accounts in the database and logs in with them. Their password hash is cheap to verify. The gateway needs
+// only half a millisecond for this.
 import type { Pool } from 'pg'
 import { password, passwordHash } from '../support/client.ts'
 import { type JsonAnswer, post } from './subjects.ts'

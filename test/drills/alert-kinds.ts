@@ -21,13 +21,13 @@ export interface Emitted {
   /** The index of the receiver of this alert. */
   readonly index: number
   /**
-   * The status codes of earlier requests that tried to send this alert and failed. A request without a response has the
-   * status code 0.
+   * The status codes of earlier requests that sent this alert but failed. The value 0 is for a request without a
+   * response.
    */
   readonly before: readonly number[]
   readonly status: number
-  /** The milliseconds until the response. */
+  /** The milliseconds from the last request to its response. */
   readonly took: number
-  /** The time when a gateway accepted the alert, in nanoseconds of the clock that all processes share. */
+  /** The time when a gateway accepted the alert, in nanoseconds of the system's monotonic clock. */
   readonly at: bigint
 }

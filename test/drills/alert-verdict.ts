@@ -1,4 +1,4 @@
-// Checks which receivers got which alerts, when and how often, and the stored status of all deliveries.
+// Checks which receivers got which alerts, when, and how often. Also checks the stored status of all deliveries.
 import type { Pool } from 'pg'
 import { type Emitted, kindOf, kinds } from './alert-kinds.ts'
 import { quantiles } from './alerts.ts'
@@ -9,7 +9,7 @@ interface Seen {
   /** The alerts that the drill sent. The index of each entry is the number of the alert. */
   readonly emitted: readonly Emitted[]
   readonly receipts: readonly Receipt[]
-  /** The IDs of the messages that the killed replica had leased at the time of the kill. */
+  /** The IDs (`webhook-id`) of the messages that the killed replica had leased for delivery when it was killed. */
   readonly leased: ReadonlySet<string>
   /** The time of the kill. */
   readonly killed: bigint
@@ -27,7 +27,10 @@ export function judgeReceipts({ say, expect }: Watch, { emitted, receipts, lease
   )
   expect('no alert reaches another receiver', strays.length === 0, `${strays.length} alerts did`)
 
-  /** `firsts` contains the first receipt of each alert. `times` contains the number of receipts of each message. */
+  /**
+   * `firsts` maps the number of an alert to its first receipt. `times` maps the ID of a message to the number of its
+   * receipts.
+   */
   const firsts = new Map<number | undefined, Receipt>()
   const times = new Map<string, number>()
   for (const receipt of receipts.filter(({ receiver }) => kindOf(receiver) === 'up')) {
@@ -84,7 +87,7 @@ interface DeliveryCount {
   readonly count: number
 }
 
-/** @param users the user IDs by the index of their receiver */
+/** @param users the user IDs, in the order of their receivers */
 export async function judgeDeliveries(
   { say, expect }: Watch,
   database: Pool,
@@ -98,8 +101,8 @@ export async function judgeDeliveries(
   const refused = emitted.filter(({ status }) => status !== 202).length
   expect('every alert gets a 202', refused === 0, `${emitted.length - refused} of ${emitted.length}`)
   const values = medians.map(({ median }) => median)
-  // If the request waited for a receiver, the request would take a second. On a busy machine, smaller differences are
-  // normal.
+  // If the request that sends an alert waited for the receiver, the medians would differ by 100 ms or more. Smaller
+  // differences are normal on a busy machine.
   expect(
     'sending an alert takes the same time for every kind of receiver',
     Math.max(...values) < 1.5 * Math.min(...values),

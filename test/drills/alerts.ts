@@ -1,4 +1,4 @@
-// Sends alerts like a service behind the gateway, and creates the users who receive them.
+// Sends alerts in the same way as a service behind the gateway. Also creates the users who receive the alerts.
 import { randomBytes } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import type { Pool } from 'pg'
@@ -16,9 +16,9 @@ export interface Alert {
 export interface EmitAnswer {
   readonly status: number
   readonly deliveries: number
-  /** The milliseconds until the response. */
+  /** The milliseconds from the request to the response. */
   readonly took: number
-  /** The time of the response, in nanoseconds of the clock that all processes share. */
+  /** The time of the response, in nanoseconds of the system's monotonic clock. */
   readonly at: bigint
 }
 
@@ -55,7 +55,7 @@ export interface Webhook {
 }
 
 /**
- * Creates a pro user for each webhook, with one statement.
+ * Creates one user with the plan `pro` for each webhook. Uses a single SQL statement.
  * @returns the user IDs in the order of the webhooks
  */
 export async function createUsers(database: Pool, webhooks: readonly Webhook[]): Promise<number[]> {

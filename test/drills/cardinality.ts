@@ -1,4 +1,4 @@
-// Requests with random paths, methods, hosts, tokens and keys create no new time series of the metrics.
+// Requests with random paths, methods, hosts, tokens and keys create no new time series in the metrics.
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { sha256Hex } from '../../src/identity/token-hash.ts'

@@ -11,12 +11,10 @@ import { createUsers, type Users } from './users.ts'
 import type { Watch } from './watch.ts'
 
 const users = 100_000
-/** The number of requests of one user at the same time. */
+/** The number of requests that one user sends at the same time. */
 const together = 3
 const few = 1_000
-/**
- * The heap limit in MiB. With small caches, this heap is large enough. With the default caches, it would be too small.
- */
+/** The heap limit in MiB for the run with small caches. For the default caches, this limit would be too low. */
 const heap = 96
 
 interface Playing extends Users {
@@ -36,8 +34,8 @@ export async function coldStart(watch: Watch): Promise<void> {
     say(`${users} users, each with a token of ${tokens[0]?.length} bytes`)
     const playing = { watch, stage, upstream: upstream.port, tokens, keys }
     const usual = await askForAll(playing, 'default caches')
-    // As long as the heap has space, Node does not hurry to collect garbage. So this run has a small heap limit, which
-    // shows how little memory is enough.
+    // While the heap has free space, Node delays the garbage collection, and the memory grows. A low heap limit makes
+    // this run show how little memory the gateway needs.
     const small = await askForAll(
       playing,
       `caches of ${few} users`,
@@ -65,8 +63,8 @@ export async function coldStart(watch: Watch): Promise<void> {
 interface Outcome {
   readonly lookUps: number
   /**
-   * `asked` is the number of further requests of cached users. `again` is the number of lookups that these requests
-   * cause.
+   * `asked` is the number of requests from users who are already in the cache. `again` is the number of lookups that
+   * these requests cause.
    */
   readonly again: number
   readonly asked: number

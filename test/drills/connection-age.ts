@@ -1,4 +1,5 @@
-// Under load, idle connections to the upstream end after `connection_age`, without an error. The drill prints the cost.
+// Under load, connections to the upstream that are older than `connection_age` get no new requests, and no request
+// fails. The drill also prints how much CPU time this costs.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -12,7 +12,10 @@ import type { Watch } from './watch.ts'
 const pairs = setting('CONSOLE_PAIRS', 20, 3)
 /** The duration of one measurement in milliseconds. During a measurement, the page loads its figures twice. */
 const time = 20_000
-/** The maximum increase of the CPU time per request, as the median of all pairs. */
+/**
+ * The maximum share by which an open console may increase the CPU time per request. The drill compares this share with
+ * the median of all pairs.
+ */
 const mostMore = 0.01
 
 /** @param upstream the port of the upstream */
@@ -40,8 +43,8 @@ export async function costOfOpenConsole(upstream: number, { say, expect }: Watch
         connections: 16,
         ...slice,
       })
-    // The browser slows down other processes. So that both measurements have this effect, one console is always open:
-    // either at this gateway or at the other gateway.
+    // The browser itself slows down other processes. Both measurements must include this effect. So one console is
+    // always open, either at the measured gateway or at the other gateway.
     const open = async (own: boolean) => {
       await (own ? otherTab : ownTab).leave()
       await (own ? ownTab : otherTab).comeBack()

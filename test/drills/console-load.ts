@@ -1,4 +1,4 @@
-// Sends requests with several outcomes at a fixed rate and counts them. The figures of the console must match.
+// Sends requests at a fixed rate and counts them by outcome. The figures in the console must match these counts.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { codeOf } from './error-code.ts'
 
@@ -36,14 +36,14 @@ export interface Counted {
   readonly requests: number
   /** The number of 5xx responses. */
   readonly errors: number
-  /** The number of refusals by guard. */
+  /** For each guard, the number of requests that the guard refused. */
   readonly refused: Readonly<Record<string, number>>
 }
 
 export interface CountedLoad {
   /** Contains a line for each request that had an unexpected outcome. */
   readonly wrong: string[]
-  /** Resolves when every request has ended. */
+  /** Sends no further requests. Resolves when all requests have ended. */
   stop(): Promise<Counted>
 }
 
@@ -62,8 +62,7 @@ export function startCountedLoad(port: number, { bearer, spent }: Callers, perSe
   const begun = performance.now()
   let sent = 0
   const timer = setInterval(() => {
-    // The number of requests that are due depends on the clock. So if the timer fires late, the rate does not become
-    // lower.
+    // The number of requests to send is computed from the clock. So a late timer does not lower the rate.
     while (sent < ((performance.now() - begun) / 1_000) * perSecond) {
       const one = send(turns[sent % turns.length] ?? 'public')
       sent += 1

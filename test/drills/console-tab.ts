@@ -1,4 +1,4 @@
-// Opens the console in a Chromium, signs in, and measures the resource usage of the tab.
+// Opens the console in Chromium, signs in, and measures the resource usage of the tab.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
@@ -28,7 +28,10 @@ export interface ConsoleTab {
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>
   /** Returns the IDs of the renderer processes. The first ID is the process of the tab. */
   pids(): Promise<number[]>
-  /** Waits for the next overview that the page receives. @returns the overview, and the text above the first chart */
+  /**
+   * Waits until the page receives the next response of `/admin/v1/overview`.
+   * @returns this overview, and the text that the page shows above the first chart
+   */
   given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>
   /** Shows an empty page, which sends nothing to the gateway. */
   leave(): Promise<void>
@@ -139,8 +142,8 @@ interface Metrics {
 }
 
 /**
- * Calls methods of the debugging protocol in order. The drill uses no browser driver, because a driver leaves objects
- * in the page.
+ * Calls methods of the Chrome DevTools protocol, one after the other. Does not use Playwright, because Playwright
+ * leaves objects in the page, which would change the measurement.
  * @returns the results of the methods
  */
 async function askBrowser<Results extends unknown[]>(

@@ -9,8 +9,8 @@ const users = 100_000
 const searches = ['user1', 'user99', 'user12345', 'nobody', '777', 'user']
 const pages = 20
 /**
- * The limits in milliseconds. `answer` limits the median response time of a page of users. `shown` limits the CPU time
- * that the tab takes to show a page.
+ * The limits in milliseconds. `answer` is for the median response time of requests for one page of the user list.
+ * `shown` is for the CPU time that the tab uses to show one page of this list.
  */
 const most = { answer: 100, shown: 100 }
 

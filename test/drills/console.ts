@@ -1,5 +1,6 @@
-// The console is open in a browser for an hour while the gateway is under load, with one and with two workers. No
-// memory leaks, and the figures of the console match the load.
+// The console is open in a browser for an hour while the gateway is under load. The drill tests a gateway with one
+// process and a gateway with two workers. Neither the tab nor the gateway leaks memory. The figures in the console
+// match the load.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OverviewSeries } from '../../src/admin/overview.ts'
 import { scrape } from '../support/scrape.ts'
@@ -19,14 +20,14 @@ import type { Watch } from './watch.ts'
 
 const duration = setting('CONSOLE_SECONDS', 3_600, 60) * 1_000
 /**
- * The duration of the warm-up in milliseconds. After it, code is compiled and caches are full, but the charts continue
- * to fill until 15 minutes have passed.
+ * The duration of the warm-up in milliseconds. After the warm-up, code is compiled and caches are full. But the charts
+ * are full only after 15 minutes.
  */
 const warmUp = Math.min(120_000, duration / 3)
 const perSecond = setting('CONSOLE_PER_SECOND', 100, 100)
 /**
- * The duration in milliseconds of the load whose figures are compared. It must be shorter than the 15 minutes that the
- * overview shows.
+ * The duration in milliseconds of the load for which the drill compares the figures. It must be less than 15 minutes,
+ * because the overview contains only the last 15 minutes.
  */
 const counted = setting('CONSOLE_COUNTED_SECONDS', 300, 30) * 1_000
 const step = 10_000
@@ -92,10 +93,14 @@ interface Playing {
   readonly tab: ConsoleTab
 }
 
-/** Compares three counts of the same requests: by the page, by `/metrics` and by the load. */
+/**
+ * Compares three counts of the same requests. The counts come from the overview in the console, from `/metrics`, and
+ * from the load itself.
+ */
 async function compare(title: string, playing: Playing, { expect }: Watch): Promise<void> {
   const { gateway, callers, tab } = playing
-  // The gateway groups figures by time steps. The count starts when a step has ended and the page has its figures.
+  // The overview contains one figure for each time step. So the drill starts to count when a step has ended, and when
+  // the page has loaded the figures of this step.
   await endOfStep()
   const from = Math.floor(Date.now() / step) * (step / 1_000)
   const before = await countsOf(gateway.admin)
@@ -128,7 +133,7 @@ async function compare(title: string, playing: Playing, { expect }: Watch): Prom
   )
 }
 
-/** Waits until a step (a multiple of ten seconds) has ended, and until the page has loaded its figures. */
+/** Waits until a full time step of ten seconds has ended, and until the page has loaded the figures of this step. */
 async function endOfStep(): Promise<void> {
   await sleep(2 * step - (Date.now() % step) + 1_500)
 }

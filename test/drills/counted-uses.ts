@@ -55,14 +55,14 @@ routes:
     await killGateways(play)
   } finally {
     raw.disconnect()
-    // If this error were thrown, it would hide an earlier error, for example that Postgres has ended. So the drill only
-    // prints it.
+    // An error that is thrown here would hide an earlier error, for example that Postgres has ended. So the drill only
+    // prints this error.
     await stage.stop().catch(error => watch.say(String(error)))
     service.close()
   }
 }
 
-/** In each race, every user sends all requests at once, three to each replica. */
+/** In each round, every user sends `racers` requests at once. Each replica gets a third of them. */
 async function race({ expect, stage, service, tokens, replicas }: Play): Promise<void> {
   let [more, fewer] = [0, 0]
   for (let round = 0; round < rounds; round += 1) {
@@ -140,7 +140,7 @@ async function killGateways(play: Play): Promise<void> {
 
 /** The uses of one user. */
 interface Use {
-  /** The number of uses that the user had left. */
+  /** The number of uses that the user had left at the start. */
   readonly left: number
   /** The number of uses that reached the service. */
   readonly forwarded: number
@@ -161,7 +161,7 @@ function judge({ expect }: Watch, name: string, compared: readonly Use[], failed
   )
 }
 
-/** Gives every user this number of uses, and resets the counts of the service. */
+/** Sets the recorded uses so that every user has `uses` uses left. Also resets the counts of the service. */
 async function giveBack({ database }: ReplicaStage, service: CountingService, uses: number): Promise<void> {
   // Requests to a killed gateway may still be in flight. This pause waits until they have ended.
   await sleep(100)

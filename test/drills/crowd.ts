@@ -71,8 +71,8 @@ interface LightLoad extends Latencies {
 }
 
 /**
- * Sends requests until slow heads have been cut twice. If this process was blocked meanwhile, repeats the load, at most
- * twice.
+ * Sends requests for long enough that every slow client is disconnected twice. If this process was blocked during the
+ * load, repeats the load, at most twice.
  */
 async function lightLoad(
   port: number,
@@ -94,7 +94,10 @@ async function stateOf(child: ChildProcess): Promise<CrowdState> {
   return (await once(child, 'message'))[0]
 }
 
-/** Returns the maximum number of open files. When Node started, it raised the soft limit to the hard limit. */
+/**
+ * Returns the maximum number of open files of this process. When Node starts, it raises the soft limit to the hard
+ * limit.
+ */
 function openFilesAllowed(): number {
   const [, limit] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)

@@ -1,4 +1,5 @@
-// Replicas get SIGTERM during uploads, slow responses and WebSockets. The load balancer in front of them reacts late.
+// Replicas get SIGTERM during uploads, slow responses and WebSockets. The load balancer in front of the replicas
+// notices this late.
 import { type RequestOptions, request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { Readable } from 'node:stream'
@@ -13,8 +14,8 @@ import type { Watch } from './watch.ts'
 const rounds = setting('DRAIN_ROUNDS', 10, 2)
 const drainSeconds = 10
 /**
- * The milliseconds for which the load balancer reacts late: a replica is already ending, but still gets new
- * connections.
+ * The milliseconds between SIGTERM and the reaction of the load balancer. During this time, the ending replica still
+ * gets new connections.
  */
 const lateMs = 2_000
 const uploadBytes = 1 << 20
@@ -147,7 +148,7 @@ function upload(port: number): Promise<string> {
   return send(port, { method: 'POST', path: '/public/digest', headers }, Readable.from(body()))
 }
 
-/** @returns `answered`, `truncated`, or the reason why there was no response */
+/** @returns `answered` for a complete response with a 200; otherwise, a text that describes the failure */
 function send(port: number, options: RequestOptions, body = Readable.from([])): Promise<string> {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, agent: false, ...options })

@@ -1,4 +1,4 @@
-// A relay in its own network namespace. It can drop all packets without a reset, as if the cable was unplugged.
+// A relay in its own network namespace. It can drop all packets without a TCP reset, as if a cable was unplugged.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ const program = fileURLToPath(new URL('./serve-pipe.js', import.meta.url))
 
 /**
  * @param target the URL of a server
- * @throws Error without root or one of the programs `ip`, `nsenter` and `unshare`
+ * @throws Error if the process is not root, or if `ip`, `nsenter` or `unshare` is missing
  */
 export async function startDroppingRelay(target: string): Promise<StallableRelay> {
   const { hostname, port } = new URL(target)

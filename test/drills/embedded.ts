@@ -1,5 +1,5 @@
-// The embedded database is killed during writes and runs on a full disk. Its folder is in use by another process, or
-// comes from an older version.
+// The embedded database is killed during writes, and its disk is full. In other cases, another process uses the folder
+// of the database, or an older version created the folder.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { appendFile, rm } from 'node:fs/promises'
@@ -49,7 +49,7 @@ routes: []
 const start = (file: string, before: readonly string[] = []) =>
   startProgram(cli, ['start', '-c', file], {}, before)
 
-/** Starts a gateway that must fail to start. */
+/** Starts a gateway that is expected to exit with an error. Returns its exit status and its error output. */
 function startRefused(file: string): { status: number | null; stderr: string; firstLine: string } {
   const { status, stderr } = spawnSync(process.execPath, [cli, 'start', '-c', file], { encoding: 'utf8' })
   return { status, stderr, firstLine: stderr.trim().split('\n')[0] ?? '' }
@@ -196,7 +196,7 @@ async function full({ file, data }: Folder, { expect }: Watch): Promise<void> {
   await gateway.stop()
 }
 
-/** @returns the emails of the users */
+/** @param query the query string for `/admin/v1/users` @returns the emails of the users in the response */
 async function listUsers(gateway: RunningProgram, query: string): Promise<string[]> {
   const answer = await fetch(`http://127.0.0.1:${gateway.ports[1]}/admin/v1/users?${query}`, {
     headers: { authorization: `Bearer ${adminToken}` },

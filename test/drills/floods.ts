@@ -1,5 +1,5 @@
-// Clients send 500 logins at once, 200 uploads, and request heads that are too large or never end. The gateway refuses
-// the requests that it cannot handle, and continues to serve other requests.
+// In each flood, clients send 500 logins, 200 uploads, or request heads that are too large or never end. The gateway
+// refuses the requests that it cannot handle, and continues to serve other requests.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type OutgoingHttpHeaders, request } from 'node:http'
@@ -24,12 +24,16 @@ const perSecond = 200
 const logins = 500
 const uploads = 200
 /**
- * The maximum number of connections to the upstream that receives the uploads. It is lower than the number of uploads.
+ * The maximum number of connections to the upstream that receives the uploads. The number of uploads is higher, so the
+ * gateway must refuse some of them.
  */
 const connections = 128
 const heads = 100
 const uploadBytes = 1 << 20
-/** If the response has the JSON error message of the gateway, the outcome is the status code followed by this text. */
+/**
+ * The outcome of a request contains its status code. If the response has the JSON error message of the gateway, the
+ * outcome also contains this text.
+ */
 const explained = 'with an error message'
 
 interface Flood {
@@ -53,7 +57,8 @@ routes:
   - { path: /public/small, upstream: service }
   - { path: /public/digest, upstream: uploads }`,
     })
-    // The accounts get the password hash of a registered user, which costs as much CPU time as in production.
+    // The accounts get the password hash of a registered user. Verifying this hash costs as much CPU time as in
+    // production.
     const email = 'own@drill.test'
     await post(port, 'register', { email, password })
     const headers = bearer((await login(port, email)).access)
@@ -93,7 +98,7 @@ routes:
   }
 }
 
-/** Repeats a flood while a steady load of guarded requests is measured. */
+/** Repeats a flood while another process sends a steady load of requests with an access token and measures them. */
 async function judge(
   { name, run, outcomes }: Flood,
   pid: number,
@@ -184,7 +189,7 @@ function outcomeOf(status: number, body: string): string {
   }
 }
 
-/** Returns the next text to write, or `undefined` for no more text. @param at the number of texts written so far */
+/** Returns the next text to write, or `undefined` if there is no more text. @param at the number of previous calls */
 type Writing = (at: number) => string | undefined
 
 const start = 'GET /public/small HTTP/1.1\r\nHost: flood\r\n'

@@ -1,4 +1,4 @@
-// Samples figures at even intervals and checks how much each one grows.
+// Samples figures at even intervals, and checks how much each figure grows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watch } from './watch.ts'
 

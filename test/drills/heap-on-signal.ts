@@ -1,5 +1,5 @@
-// Drills load this module into a gateway. On SIGUSR2, it collects garbage, and writes the heap size and the number of
-// resources of the process to a file.
+// Drills load this module into a gateway. On SIGUSR2, the gateway collects garbage. It then writes its heap size and
+// the number of its resources to a file.
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

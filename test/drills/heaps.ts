@@ -20,7 +20,7 @@ export interface Heaps {
   sumOf(pids: readonly number[]): Promise<number>
 }
 
-/** @param folder the folder for the files of the processes */
+/** @param folder the folder to which the processes write their files */
 export function watchHeaps(folder: string): Heaps {
   const file = join(folder, 'heap')
 

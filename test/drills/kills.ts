@@ -1,5 +1,5 @@
 // A gateway is killed at random moments during registrations, token refreshes, password changes and mail requests.
-// Every change that it confirmed to a client must be stored.
+// Every change that the gateway confirmed to a client must be stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { password } from '../support/client.ts'
@@ -18,14 +18,20 @@ interface User {
   password: string
   /** The number of password changes that the user has started. */
   turn: number
-  /** The number of mails that the gateway confirmed. */
+  /** The number of mail requests of this user that the gateway confirmed. */
   mailed: number
   /** The tokens of the user's session. */
   refresh?: string | undefined
   access?: string | undefined
-  /** True if the last refresh got no response. The client then does not know its new tokens. */
+  /**
+   * True if the last refresh got no response. In this case, the client does not know whether its refresh token is still
+   * valid.
+   */
   isUnsure?: boolean
-  /** The new password of a change. The client does not know yet whether the gateway stored it. */
+  /**
+   * The new password of the last password change. If the change got no response, the client does not know whether the
+   * gateway stored this password.
+   */
   next?: string | undefined
 }
 
@@ -53,7 +59,7 @@ interface Play {
 
 export async function killsAtRandom({ say, expect }: Watch): Promise<void> {
   const stage = await openStage()
-  // No mail server and no receiver run, because the drill checks only the rows in the database.
+  // No server runs at these two addresses, because the drill checks only the rows in the database.
   const setting = {
     settings: `auth: { ${noRateLimits}, hashing: { queue: 1000, wait: 30s } }
 mail: { smtp: 'smtp://127.0.0.1:1', from: 'drill@example.com', verify_on_register: true, rate_limits: { per_address: 0, per_email: 0 } }
@@ -91,8 +97,7 @@ events: { url: 'http://127.0.0.1:1/events', secret: whsec_ZHJpbGxkcmlsbGRyaWxsZH
 }
 
 /**
- * The last kill may have made the tokens of a user unknown. In this case, deletes the sessions of the user and logs the
- * user in again.
+ * If no refresh token of the user is known, for example after a kill, deletes the user's sessions and logs the user in.
  */
 async function prepare({ gateway, database }: Play, user: User): Promise<void> {
   if (user.refresh !== undefined) return
@@ -171,7 +176,9 @@ async function askForMail({ gateway, record }: Play, user: User): Promise<void> 
   record.cut += 1
 }
 
-/** Checks that a change without a response was stored completely or not at all. */
+/**
+ * If a token refresh or a password change got no response, checks that the change was stored completely or not at all.
+ */
 async function checkAfterKill(play: Play, user: User): Promise<void> {
   if (user.isUnsure) await checkExchange(play, user)
   if (user.next !== undefined) await checkPassword(play, user, user.next)

@@ -1,4 +1,5 @@
-// `check` reads large and broken configurations. A gateway under load then reloads them, which hardly delays requests.
+// The command `check` reads large configurations. Then a gateway under load reloads large and broken configurations.
+// These reloads must not delay requests much.
 import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -16,8 +17,8 @@ import type { Watch } from './watch.ts'
 
 const perSecond = 200
 /**
- * The length in seconds of one measurement. For each file, the drill makes pairs of measurements: one without a reload,
- * and one with a reload.
+ * The duration of one measurement in seconds. For each file, the drill makes several pairs of measurements. Each pair
+ * consists of a measurement without a reload and a measurement with a reload.
  */
 const seconds = setting('LARGE_SECONDS', 20, 5)
 const pairs = setting('LARGE_PAIRS', 5, 1)
@@ -34,7 +35,10 @@ const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
 
 interface LargeFile {
   readonly name: string
-  /** The maximum delay of the slowest request by a reload, in milliseconds. It applies to the median of the pairs. */
+  /**
+   * The maximum number of milliseconds by which a reload may delay the slowest request. The drill compares this number
+   * with the median of all pairs.
+   */
   readonly most: number
   readonly isGood?: boolean
   /** @param good the small valid file at the start of the drill @param turn a number that makes each text different */
@@ -102,7 +106,7 @@ interface Usage {
   readonly memory: number
 }
 
-/** A module that the command loads. It writes the resource usage to standard error at the end. */
+/** A module that `check` loads. When the process exits, the module writes the resource usage to standard error. */
 const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', () => {
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   process.stderr.write(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, memory: maxRSS / 1024 }))

@@ -1,16 +1,17 @@
-// A service that listens at several loopback addresses with the same port, and records which address each request used.
+// A service that listens at several loopback addresses with the same port. It records at which address each request
+// arrives.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface AddressService {
   readonly port: number
-  /** Returns the address that each request used, in order, since the last call of `forget`. */
+  /** Returns the addresses at which requests arrived since the last call of `forget`, in the order of arrival. */
   arrivals(): readonly string[]
   forget(): void
   close(): void
 }
 
-/** Starts the service. Each response contains the address that the request used. */
+/** Starts the service. Each response contains the address at which the request arrived. */
 export async function listenAtAddresses(addresses: readonly string[]): Promise<AddressService> {
   let arrivals: string[] = []
   let port = 0

@@ -9,8 +9,8 @@ export interface Latencies {
   readonly p99: number
   readonly worst: number
   /**
-   * The longest time in milliseconds for which the process that sends the load was blocked. The gateway may not
-   * be the cause of a delay of up to this length.
+   * The longest time in milliseconds for which the process that sends the load was blocked. A delay of up to this
+   * length can come from this process instead of the gateway.
    */
   readonly ownStall: number
 }
@@ -18,7 +18,7 @@ export interface Latencies {
 export interface Load {
   /** The number of requests that got a 200. */
   readonly done: number
-  /** For each other request, its status code, error code or error message. */
+  /** The status code, error code or error message of each other request. */
   readonly failures: readonly string[]
   stop(): Promise<Latencies>
 }
@@ -43,7 +43,7 @@ export function startLoad(
   const own = monitorEventLoopDelay({ resolution: 5 })
   own.enable()
   const timer = setInterval(() => {
-    // The number of due requests depends on the clock, so a late timer does not lower the rate.
+    // The number of requests to send is computed from the clock. So a late timer does not lower the rate.
     while (sent < ((performance.now() - begun) / 1000) * perSecond) {
       sent += 1
       const one: Promise<void> = get(performance.now()).finally(() => pending.delete(one))

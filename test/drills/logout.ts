@@ -14,9 +14,9 @@ import { ask } from './subjects.ts'
 import type { Watch } from './watch.ts'
 
 const logouts = setting('LOGOUTS', 1_000, 200)
-/** The number of logouts at the same time, each by a different user. */
+/** The number of users who log out at the same time. */
 const lanes = 8
-/** One in ten users has an open event stream at the time of the logout. */
+/** At one in ten logouts, the user has an open event stream. */
 const streamsEvery = 10
 const roundsWithoutFeed = 3
 
@@ -135,11 +135,11 @@ interface Ended {
   readonly lastAccepted: number
   /**
    * The time of the response to the logout, and the time of the last accepted request. Both are nanoseconds of the
-   * clock that all processes share.
+   * system's monotonic clock.
    */
   readonly answered: bigint
   readonly acceptedAt: bigint
-  /** Whether the second replica refused the last of the requests that the drill sent. */
+  /** Whether the second replica refused the last request that the drill sent to it. */
   readonly refused: boolean
   /** Whether the first replica still accepted the token after it had responded to the logout. */
   readonly acceptedHere: boolean
@@ -148,13 +148,15 @@ interface Ended {
 }
 
 interface Ending {
-  /** The milliseconds for which the drill sends requests to the second replica after the response. */
+  /** The milliseconds after the response to the logout for which the drill sends requests to the second replica. */
   readonly watchMs: number
   readonly withStream: boolean
   readonly before?: () => void
 }
 
-/** Logs in and out at the first replica, and sends requests with the access token to the second. */
+/**
+ * Logs a user in and out at the first replica. Then sends requests with the user's access token to the second replica.
+ */
 async function endOne(
   [first, second]: Replicas,
   email: string,
@@ -199,7 +201,7 @@ async function endOne(
 }
 
 interface Stream {
-  /** Resolves when the stream ends, with the time from `performance.now()`. */
+  /** Resolves with the time when the stream ended, as a value of `performance.now()`. */
   readonly ended: Promise<number>
   close(): void
 }

@@ -1,4 +1,5 @@
-// The SMTP server is down for an hour of the gateway's clock. After that, the gateway sends a long queue of mails.
+// The SMTP server is down for an hour. To save time, the drill sets the gateway's clock forward instead of waiting.
+// After that, the gateway sends a long queue of mails.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,8 +20,8 @@ import type { Watch } from './watch.ts'
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
 /**
- * For each retry, the seconds after which the retry has ended. They include the delay, a random variation of up to a
- * tenth, and the duration of the attempt.
+ * For each retry, the seconds by which the drill sets the clock forward. The delays before the retries are 30 s, 2 min
+ * and 10 min, and vary by up to a tenth. The rest is time for the attempt.
  */
 const retries = [40, 140, 670]
 const hour = 3_600
@@ -96,8 +97,8 @@ async function downForAnHour(
 
 /**
  * Waits until the gateway has tried every mail `times` times, at most for a minute. Returns the number of mails with
- * exactly `times` attempts. `attempts` grows when an attempt starts. The query also requires an error, because the
- * gateway stores the error when the attempt ends.
+ * exactly `times` attempts. The gateway increments `attempts` when an attempt starts, and stores the error when the
+ * attempt ends. So the query checks both.
  */
 async function triedTimes(database: Pool, times: number): Promise<number> {
   for (let waited = 0; ; waited += 200) {
@@ -120,7 +121,7 @@ async function manyQueued(
 ): Promise<void> {
   const before = (await others.received()).mails.size
   const heapBefore = await heaps.sumOf([gateway.pid])
-  // The rows look like mails that inform a user: they have no code and are valid for a day.
+  // These mails only inform the user. They contain no code and are valid for a day.
   await database.query(
     `insert into mails (user_id, kind, address, due_at, expires_at, created_at)
      select (select min(id) from users), 'password_changed', 'queued-' || i || '@drill.test', now(), now() + interval '1 day', now()
@@ -169,7 +170,7 @@ async function untilReceived(others: SmtpAndWebhooks, count: number): Promise<vo
 }
 
 /**
- * Sends with nodemailer as many mails as the gateway has sent, over the same number of connections.
+ * Uses nodemailer to send as many mails as the gateway sent, over the same number of connections.
  * @returns the number of mails per second
  */
 async function nodemailerAlone(smtp: string): Promise<number> {

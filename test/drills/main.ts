@@ -1,5 +1,5 @@
-// The drills run the built program under loads and faults that take too long for tests. If a requirement is missed, the
-// run exits with 1.
+// The drills run the built program under loads and faults. A drill takes too long to be one of the tests. If the
+// program misses a requirement, the exit status is 1.
 import { runAndCleanUp } from '../support/cleanup.ts'
 import { accountRaces } from './account-races.ts'
 import { cardinality } from './cardinality.ts'

@@ -1,5 +1,5 @@
-// Under load, every user gets exactly one use per UTC day. Meanwhile, the clocks of the replicas differ, or the drill
-// sets them a day back and forth.
+// Under load, every user gets exactly one use per UTC day. Meanwhile, the clocks of the replicas differ. The drill also
+// sets these clocks a day back, and then forward again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
 import { type CountingService, startCountingService } from './counting-service.ts'
@@ -95,7 +95,7 @@ routes:
   }
 }
 
-/** Waits up to 20 s until a use of every user was forwarded. */
+/** Waits until the service has received a use of every user, at most for 20 s. */
 async function untilAllUsed({ seen }: CountingService): Promise<void> {
   for (let waitedMs = 0; seen.size < users && waitedMs < 20_000; waitedMs += 20) await sleep(20)
 }

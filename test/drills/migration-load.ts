@@ -105,7 +105,7 @@ function startClients(
   const seen: Seen = { done: 0, failures: [], slowest: 0 }
   const start = performance.now()
   let isOver = false
-  /** @returns the body of a response with a 200 */
+  /** @returns the body if the status code is 200; otherwise `undefined` */
   const timed = async (port: number, endpoint: string, body: object) => {
     const begun = performance.now()
     const answer = await post(port, endpoint, body)

@@ -1,5 +1,5 @@
-// Eight replicas start at once, first on an empty database, then on a database of an older release. All become ready,
-// and the schema is correct.
+// Eight replicas start at once, first on an empty database, then on a database of an older release. All replicas become
+// ready, and the schema is correct.
 import { cpSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'

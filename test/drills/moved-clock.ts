@@ -1,11 +1,11 @@
-// Sets the clock of a process. libfaketime (Debian package `faketime`) reads the time from a file. Timers do not
-// change.
+// Moves the clock of a process. The process loads libfaketime (Debian package `faketime`), which reads the offset of
+// the clock from a file. Timers are not affected.
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const day = 86_400_000
 
-/** @returns the path of the library @throws Error if it is not installed */
+/** @returns the path of the library @throws Error if libfaketime is not installed */
 function findLibrary(): string {
   const { FAKETIME_LIBRARY: named } = process.env
   const places = readdirSync('/usr/lib').map(name => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`)
@@ -18,14 +18,14 @@ export interface MovedClock {
   /** The environment variables for the process. */
   readonly env: Readonly<Record<string, string>>
   /**
-   * Sets the clock, which then runs on.
+   * Sets the clock. From this time, the clock continues to run.
    * @param days days after today (UTC)
    * @param ms milliseconds since the day's start
    */
   set(days: number, ms: number): void
 }
 
-/** @param folder the folder for the file */
+/** @param folder the folder for the file that libfaketime reads */
 export function createMovedClock(folder: string, name: string): MovedClock {
   const file = join(folder, `clock-${name}`)
   const move = (byMs: number) => {
@@ -35,8 +35,8 @@ export function createMovedClock(folder: string, name: string): MovedClock {
   }
   move(0)
   return {
-    // These settings change only the calendar time. They also switch off the cache of libfaketime, so that it reads the
-    // file at each call.
+    // With these variables, libfaketime changes only the calendar time. It reads the file at each call, because its
+    // cache is off.
     env: {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: file,

@@ -1,4 +1,5 @@
-// The addresses of a target change under load. A real name server (dnsmasq) is used. Lookups also fail and time out.
+// Under load, a real name server (dnsmasq) returns changing addresses for a target. In other cases, the name server
+// returns an error or no response.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -29,8 +30,8 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${service.port}`],
-    // Only one of 300 addresses has a server. Without health checks, a request that tries two of these addresses would
-    // get a 502.
+    // Later, the name has 300 addresses, but only one of them has a server. Without health checks, a request that tries
+    // two of the other addresses would get a 502.
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,
   })
@@ -80,15 +81,15 @@ async function changes(watch: Watch, service: AddressService): Promise<void> {
   }
 }
 
-/** Returns 300 addresses. The service listens only at the last one. */
+/** Returns 300 addresses. The service listens only at the last address. */
 function many(): string[] {
   const silent = Array.from({ length: 299 }, (_, at) => `127.1.${Math.floor(at / 200)}.${(at % 200) + 1}`)
   return [...silent, first]
 }
 
 /**
- * Removes the name for a long time. The gateway keeps the addresses of a name for 30 times `every`, and the name is
- * missing for longer than that.
+ * Checks what happens when a name is missing for a long time. The gateway keeps the last known addresses for 30 times
+ * `every`, which is 30 s here. The name is missing for longer than that.
  */
 async function gone(
   { expect }: Watch,

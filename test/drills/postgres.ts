@@ -1,4 +1,5 @@
-// Under requests of every kind, Postgres stops, hangs, fails over, locks a table, or runs out of connections or disk.
+// While clients send requests of every kind, Postgres stops, hangs, fails over, locks a table, or runs out of
+// connections or disk space.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -18,8 +19,8 @@ import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
 /**
- * The limits in milliseconds. `soon` limits the time until a response that needs the database. `recovery` limits the
- * time until the replicas have fully recovered.
+ * The limits in milliseconds. `soon` is the maximum duration of a request that needs the database. `recovery` is the
+ * maximum time from the end of a fault until all requests succeed again.
  */
 const soon = 2_000
 const recovery = 5_000
@@ -41,8 +42,8 @@ export async function postgres(watch: Watch): Promise<void> {
 }
 
 /**
- * The functions that cause a fault, by the name of the fault. Each function gets the URL of the database, and resolves
- * when Postgres is back.
+ * Maps the name of a fault to the function that causes it. The function gets the URL of the database, and resolves when
+ * Postgres works again.
  */
 type Faults = Readonly<Record<string, (database: string) => Promise<void>>>
 
@@ -87,7 +88,7 @@ function faultsOf(server: Server, disk: SmallDisk): Faults {
   }
 }
 
-/** Starts new segments of the write-ahead log until the disk has no space for another one. */
+/** Starts new segments of the write-ahead log until the disk has no space for another segment. */
 async function useUpTheLog(database: string): Promise<void> {
   const client = new pg.Client({ connectionString: database })
   client.on('error', () => {})
@@ -145,9 +146,9 @@ interface Case {
   readonly faults: Faults
   /** The DNS name of the server, if replicas connect by name. */
   readonly name?: string
-  /** The URL of the standby, which has the database after the failover. */
+  /** The URL of the standby. After the failover, the replicas use the database on the standby. */
   readonly standby?: string
-  /** The command that runs the replicas. */
+  /** The command that runs each replica, for example `unshare`. */
   readonly before?: readonly string[]
 }
 
@@ -292,8 +293,8 @@ async function startWork(replicas: readonly Replica[], database: Pool): Promise<
         refreshToken === undefined
           ? await login()
           : await post(somewhere(), 'refresh', { refresh_token: refreshToken })
-      // If the status is 503, the response contains no token, and the old refresh token may be used up. So the next
-      // turn logs in again.
+      // A response with a 503 contains no token, and the old refresh token may no longer be valid. So the next turn
+      // logs in again.
       refreshToken = answer.body.refresh_token
       return answer
     }),

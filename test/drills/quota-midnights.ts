@@ -1,4 +1,5 @@
-// Uses of quotas over real midnights. libfaketime moves the clock of Postgres to the last seconds of a month.
+// Users spend the uses of their quotas before and after the end of a month. The drill uses libfaketime to set the clock
+// of Postgres to the last seconds of a month.
 import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,15 +15,15 @@ import type { Watch } from './watch.ts'
 const midnights = setting('QUOTA_MIDNIGHTS', 10, 1)
 const users = 20
 const clients = 8
-/** The uses of a user per day, and per month. */
+/** The maximum number of uses of each user, per day and per month. */
 const limits = { '/daily': 5, '/monthly': 7 } as const
 type Path = keyof typeof limits
 const day = 86_400_000
 /** The time from the change of the clock to midnight. In this time, half of the users spend their uses. */
 const spendingMs = 15_000
-/** The load of all users starts this many milliseconds before midnight. */
+/** The number of milliseconds before midnight at which the load of all users starts. */
 const earlyMs = 300
-/** Until this time after midnight, a refusal may belong to the old period. */
+/** The number of milliseconds after midnight during which a refusal can still belong to the old period. */
 const lateMs = 1_000
 
 /** The time until every replica has noticed that the clock of Postgres was set forward. */
@@ -32,7 +33,7 @@ const visibleMs = 1_000
 interface Account {
   readonly path: Path
   readonly user: number
-  /** Whether the uses are spent before midnight. */
+  /** Whether the user spends all uses of the quota before midnight. */
   isEarly: boolean
   passed: number
   isSpent: boolean
@@ -40,7 +41,7 @@ interface Account {
 
 export async function quotaMidnights({ say, expect }: Watch): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-drill-midnight-'))
-  // Postgres runs as another user, which must read the file with the time.
+  // Postgres runs as another system user. This user must be able to read the file with the time.
   chmodSync(folder, 0o755)
   const clock = createMovedClock(folder, 'postgres')
   const [postgres, redis, service] = [
@@ -70,7 +71,7 @@ routes:
     const failed: number[] = []
     /**
      * Sends requests without a pause until all uses are spent, at most until `untilMs`.
-     * @param fromMs the time from which a refusal shows that the uses are spent
+     * @param fromMs only a refusal of a request that was sent at or after this time shows that the uses are spent
      */
     const spend = (accounts: readonly Account[], fromMs: number, untilMs: number) => {
       for (const account of accounts) account.isSpent = false
@@ -88,8 +89,8 @@ routes:
       return Promise.all(Array.from({ length: clients }, client))
     }
     for (let round = 0; round < midnights; round += 1) {
-      // Each jump of the clock ends all periods, because it passes a whole month. The replicas must not refuse from
-      // memory any more.
+      // Each jump of the clock passes the end of a month, so all periods of the previous round end. After that, the
+      // replicas must not refuse requests because of cached counts of the old periods.
       clock.set(daysToMonthEnd(2 * round), day - spendingMs)
       const midnight = performance.now() + spendingMs
       await sleep(visibleMs)

@@ -1,4 +1,5 @@
-// Random uses and changes of quotas on two replicas, while stores and replicas fail. The second part is a real midnight.
+// On two replicas, users spend the uses of quotas at random, and the quotas change at random. Meanwhile, stores and
+// replicas fail. The second part of the drill covers the time around midnight.
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'

@@ -23,8 +23,8 @@ const [troubled, healthy] = [10, 5]
 const hour = 3_600_000
 
 /**
- * The same figure of two gateways. The receivers of the gateway `without` are healthy, and the receivers of the gateway
- * `within` have a fault.
+ * The same figure, measured at two gateways. Some receivers of the gateway `within` have a fault. All receivers of the
+ * gateway `without` are healthy.
  */
 interface Both<T> {
   readonly without: T
@@ -57,8 +57,8 @@ export async function receivers(watch: Watch): Promise<void> {
       return { requests, delays: { without: calm, within: held } }
     }
     /**
-     * Returns the ratio of the request durations of the two gateways while no receiver has a fault. Even then, the
-     * ratio is not exactly 1.
+     * Returns the ratio of the request durations of the two gateways while no receiver has a fault. This ratio is not
+     * exactly 1. So the drill compares the ratio during a fault with this ratio.
      */
     const ratioWhileWell = async () => {
       const { requests } = await play()
@@ -169,7 +169,10 @@ routes:
   }
 }
 
-/** Waits until no attempt is due soon. Otherwise, attempts of this trouble would run during the next trouble. */
+/**
+ * Waits until no attempt to send a mail or an alert is due soon. Otherwise, attempts of this trouble would run during
+ * the next measurement.
+ */
 async function settled(database: Pool): Promise<void> {
   for (let waited = 0; waited < 75_000; waited += 1_000) {
     const { rows } = await database.query(
@@ -200,7 +203,10 @@ async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
   return took
 }
 
-/** Requests mails and sends alerts at a fixed rate. @returns the milliseconds until alerts reach healthy receivers */
+/**
+ * Requests mails and sends alerts at a fixed rate.
+ * @returns the delay of each alert to a healthy receiver, in milliseconds
+ */
 async function feed(stage: Stage, count: number): Promise<number[]> {
   const emitted = new Map<number, bigint>()
   const begun = performance.now()
@@ -222,7 +228,7 @@ async function feed(stage: Stage, count: number): Promise<number[]> {
   })
 }
 
-/** Sends an alert as a service does: retries after a temporary refusal. */
+/** Sends an alert. If the gateway does not accept the alert, tries again. */
 async function alert(stage: Stage, receiver: number): Promise<{ number: number; at: bigint }> {
   stage.alerts += 1
   const number = stage.alerts
@@ -238,7 +244,8 @@ async function alert(stage: Stage, receiver: number): Promise<{ number: number; 
 const median = (values: readonly number[]) => quantiles(values)(0.5)
 
 /**
- * @param whileWell the ratio of the request durations of the two gateways, once before the trouble and once after it
+ * `before` and `after` are ratios of the request durations of the two gateways while no receiver has a fault. The drill
+ * measures them before and after the trouble.
  */
 function judge(
   title: string,
@@ -262,7 +269,10 @@ function judge(
   )
 }
 
-/** Moves the gateway's clock by hours until no attempt is pending. */
+/**
+ * Sets the gateway's clock forward in steps of two hours until no mail and no alert is pending. Then checks what has
+ * arrived.
+ */
 async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> {
   const { database, asked, others } = stage
   const pending = async (table: 'mails' | 'webhook_deliveries') => {
@@ -279,7 +289,7 @@ async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> 
   while ((await left()) > 0 && hours < 12) {
     hours += 2
     clock.set(0, now + hours * hour)
-    // All due attempts start at once. The slowest ones end at their deadline.
+    // All due attempts start at once. The slowest attempts end only at their deadline, so the drill waits up to 75 s.
     for (let waited = 0; waited < 75_000 && (await left()) > 0; waited += 1_000) await sleep(1_000)
   }
   say(

@@ -6,7 +6,7 @@ import type { RedisRole, Server } from '../support/servers.ts'
 import { startOwnRedis } from '../support/stores.ts'
 import type { RedisAddress } from './replicas.ts'
 
-/** A Redis server. After a kill and a restart, it has only the data of the last `SAVE`. */
+/** A Redis server. After a kill and a restart, it contains only the data of the last `SAVE`. */
 export interface Node extends Server {
   readonly host: string
   /** A client that is connected directly to this server. */
@@ -16,7 +16,7 @@ export interface Node extends Server {
   lead(): Promise<unknown>
 }
 
-/** @param flags additional flags */
+/** @param flags additional command-line flags of the Redis server */
 export async function startNode(as: RedisRole = 'server', flags: readonly string[] = []): Promise<Node> {
   const server = await startOwnRedis(as, flags)
   const raw = new Redis(server.port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null })
@@ -37,7 +37,7 @@ export interface Watched {
   readonly redis: RedisAddress
   /** Returns the node that the Sentinels name as primary. */
   named(): Promise<Node>
-  /** Resolves when the Sentinels have promoted a node in place of `failed`. */
+  /** Resolves when the Sentinels have promoted another node to replace `failed`. */
   failedOver(failed: Node): Promise<void>
   stop(): Promise<void>
 }
@@ -138,7 +138,7 @@ async function isPrimary({ raw }: Node): Promise<boolean> {
   return (await raw.info('replication')).includes('role:master')
 }
 
-/** Calls `isSo` every 20 ms for up to 30 s. */
+/** Waits until `isSo` resolves with `true`. Calls it every 20 ms. @throws Error after 30 s */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   for (let waitedMs = 0; !(await isSo()); waitedMs += 20) {
     if (waitedMs > 30_000) throw new Error('a Redis server of the drill is not ready after 30 s')

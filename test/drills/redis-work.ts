@@ -1,5 +1,5 @@
-// Sends requests of free users until their uses are spent, and then a few more. Also sends requests of paying users
-// with a rate limit.
+// Sends requests of free users until all their uses are spent, and then requests that the gateway must refuse. Also
+// sends requests of paying users on a route with a rate limit.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
@@ -12,7 +12,7 @@ export const limit = 5
 const freeLanes = 6
 const payingLanes = 4
 const pauseMs = 40
-/** The number of requests of one free user at the same time. */
+/** The number of requests that one free user sends at the same time. */
 const together = 3
 
 export interface WorkAnswer {
@@ -25,11 +25,11 @@ export interface WorkAnswer {
 export interface Work {
   /** Returns the responses since the last call. */
   take(): WorkAnswer[]
-  /** Returns whether there are free users that have not sent requests yet. */
+  /** Returns whether some free users have not sent any request yet. */
   isGoing(): boolean
   /**
-   * Returns the longest time, in milliseconds, for which this process was blocked. The gateway may not be the cause of
-   * a delay of up to this length.
+   * Returns the longest time, in milliseconds, for which this process was blocked. A delay of up to this length can
+   * come from this process instead of the gateway.
    */
   ownStall(): number
   stop(): Promise<void>
@@ -58,8 +58,8 @@ export function startWork(replicas: readonly Replica[], { free, paying }: WorkTo
   }
 
   /**
-   * Spends all uses of one user, then all uses of the next user. After the uses of a user are spent, also sends further
-   * requests of this user. The gateway must refuse these requests.
+   * Spends all uses of one user, then all uses of the next user, and so on. In between, sends requests of users from
+   * earlier turns. If the uses of these users are spent, the gateway must refuse the requests.
    */
   async function takeUses(): Promise<void> {
     while (!isOver && next < free.length) {

@@ -13,8 +13,8 @@ import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
 /**
- * The times in milliseconds. A free user must get a response within `soon`. After a fault, Redis must count again
- * within `recovery`. Redis must then count for the time `steady` without a failure.
+ * The times in milliseconds. A free user must get a response within `soon`. After a fault, Redis must count uses again
+ * within `recovery`. After that, Redis must count all uses for at least the time `steady`.
  */
 const soon = 1_000
 const recovery = 5_000
@@ -38,7 +38,7 @@ export async function redis(watch: Watch): Promise<void> {
   watch.say(`each outage lasts ${outageMs / 1_000} s, or until the failover`)
 }
 
-/** The functions that cause a fault, by the name of the fault. Each function resolves when Redis is back. */
+/** Maps the name of a fault to the function that causes it. The function resolves when Redis works again. */
 type Faults = Readonly<Record<string, () => Promise<unknown>>>
 
 interface SetUp {
@@ -202,7 +202,7 @@ routes:
 }
 
 interface Outcome {
-  /** The milliseconds until Redis, instead of Postgres, counted all uses again. */
+  /** The milliseconds until Redis counted all uses again. Before that, Postgres counted uses instead of Redis. */
   readonly normalMs: number
   /** The milliseconds of the slowest response to a free user before the fault. */
   readonly before: number
@@ -252,7 +252,7 @@ function counted(answers: readonly WorkAnswer[]): string {
 }
 
 /**
- * Waits until both replicas are ready. Then waits until Redis has counted all uses for a while.
+ * Waits until both replicas are ready. Then waits until Redis has counted all uses for the time `steady`.
  * @returns the milliseconds between the call and the last use that Redis did not count
  */
 async function normalAgain(replicas: readonly Replica[]): Promise<number> {
@@ -284,7 +284,7 @@ async function fallbacks(replicas: readonly Replica[]): Promise<number> {
 
 /**
  * Compares the forwarded uses of each free user with the recorded uses. The gateway records a use before it forwards
- * the request.
+ * the request. So there must never be fewer recorded uses than forwarded uses.
  */
 async function compare(
   { database }: ReplicaStage,

@@ -1,4 +1,5 @@
-// Starts relays in front of a server. Each relay is a separate process, so that a busy drill does not slow it down.
+// Starts relays in front of a server. Each relay is a separate process, so that a busy drill does not slow down the
+// relay.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +7,7 @@ import { atEnd } from '../support/cleanup.ts'
 
 export interface Relay {
   readonly child: ChildProcess
-  /** The URL of the server through the relay. */
+  /** The URL at which clients reach the server through the relay. */
   readonly url: string
   stop(): Promise<void>
 }
@@ -27,9 +28,9 @@ export async function startRelay(name: 'moving' | 'stalling' | 'counting', targe
 
 export interface StallableRelay {
   readonly url: string
-  /** Stalls the relay: it holds back the bytes of both directions. */
+  /** Makes the relay hold back the bytes of both directions. */
   stall(): void
-  /** Ends the stall: the relay passes on the bytes that it held back, and all later bytes. */
+  /** Ends the stall. The relay then passes on the bytes that it held back, and all later bytes. */
   flow(): void
   stop(): Promise<void>
 }
@@ -39,9 +40,9 @@ export async function startStallingRelay(target: string): Promise<StallableRelay
   return { url, stall: () => child.send('stall'), flow: () => child.send('flow'), stop }
 }
 
-/** The number of statements to Postgres since the relay started. */
+/** Counts of the statements that clients have sent to Postgres since the relay started. */
 export interface Counts {
-  /** The number of executions of each statement, by the text of the statement. */
+  /** Maps the text of each statement to the number of its executions. */
   readonly statements: Readonly<Record<string, number>>
   readonly lookUps: number
   /** The highest number of lookups of one user that ran at the same time. */

@@ -29,8 +29,8 @@ export function startReloadLoad(port: number, { bearer, spent }: Callers): Reloa
   const failed: string[] = []
   const broken: string[] = []
   let isOver = false
-  // A busy machine blocks this process. It may also delay the gateway until timeouts expire. Therefore, the drill
-  // reports how long this process was blocked.
+  // A busy machine can block this process. It can also delay the gateway so long that timeouts expire. Therefore, the
+  // drill reports how long this process was blocked.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const kept = new Agent({ keepAlive: true, maxSockets: 64 })

@@ -1,5 +1,5 @@
-// The configuration changes twice per second under load, with one process and with two workers. No client is affected,
-// and no memory leaks.
+// Under load, the configuration changes twice per second. The drill tests a gateway with one process, and then a
+// gateway with two workers. No client is affected, and the gateway leaks no memory.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -22,7 +22,7 @@ import type { Watch } from './watch.ts'
 const interval = 500
 const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
-/** The number of reloads without load. After these reloads, the heap must have the same size as before. */
+/** The number of reloads without load. During these reloads, the heap must grow by less than 4 MiB. */
 const inARow = setting('RELOAD_TIMES', 2_000, 100)
 
 export async function reload(watch: Watch): Promise<void> {
@@ -150,7 +150,7 @@ export function replaceFile(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Makes changes one after the other. Each change waits until the previous one is active. */
+/** Makes `times` changes, one after the other. After each change, waits until the change is active. */
 async function inTurn(times: number, admin: number, change: () => void): Promise<void> {
   for (let i = 0; i < times; i += 1) {
     const { success } = await reloadsOf(admin)
@@ -163,7 +163,7 @@ async function inTurn(times: number, admin: number, change: () => void): Promise
   }
 }
 
-/** Returns the number of reloads since the start of the gateway. */
+/** Returns the numbers of successful and failed reloads since the start of the gateway. */
 export async function reloadsOf(admin: number): Promise<{ success: number; failure: number }> {
   const { value } = await scrape(`http://127.0.0.1:${admin}`)
   const count = (result: string) => value('peage_config_reloads_total', { result })

@@ -1,4 +1,4 @@
-// Starts replicas of the program that share a Redis and a Postgres database of the drill.
+// Starts replicas of the gateway. They share Redis and a Postgres database that only this drill uses.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ export interface ReplicaStage {
   readonly url: string
   readonly database: pg.Pool
   readonly folder: string
-  /** The path of the last written gateway.yaml. */
+  /** The path of gateway.yaml. `migrate` and `start` rewrite this file. */
   readonly file: string
   /** Runs the migrations. This rewrites gateway.yaml, which running replicas then reload. */
   migrate(setting?: Setting): Promise<void>
@@ -44,7 +44,7 @@ export interface ReplicaStage {
   stop(): Promise<void>
 }
 
-/** `storage.redis`: a URL, or the nodes of a Cluster or Sentinels. */
+/** The value of `storage.redis`: a URL, or the nodes of a Cluster or Sentinels. */
 export type RedisAddress = string | Readonly<Record<string, unknown>>
 
 interface Pair extends Pick<ReplicaStage, 'database' | 'file' | 'stop'> {
@@ -77,8 +77,8 @@ export async function startReplicas({
 
 /**
  * Creates the database, but starts no replica yet.
- * @param servers the servers to use; by default, the servers that `findStores` returns. If another server has the
- *   database at the end of the drill, this server is `standby`.
+ * @param servers the servers to use; by default, the servers that `findStores` returns. If the drill fails over to
+ *   another Postgres server, `standby` is the URL of this server.
  */
 export async function openStage({
   postgres: ownPostgres,

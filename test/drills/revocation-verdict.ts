@@ -1,10 +1,10 @@
-// Checks the responses of the drill `revocation`. No response may show the old state too long after the revocation,
+// Checks the responses of the drill `revocation`. Soon after a revocation, no response may show the old state any more,
 // unless the gateway was blocked.
 import type { Replica } from './replicas.ts'
 import { longestStall, type Stalls } from './stalls.ts'
 import type { Watch } from './watch.ts'
 
-/** A response after a revocation. Times are nanoseconds of the clock that all processes share. */
+/** A response after a revocation. Times are nanoseconds of the system's monotonic clock. */
 export interface Asked {
   readonly subject: string
   readonly replica: Replica

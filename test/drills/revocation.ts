@@ -44,8 +44,8 @@ export async function revocation(watch: Watch): Promise<void> {
     })
     judge(watch, stalls, 'every listening backend terminated', terminated, 50)
   })
-  // The drill tests both faults, because TCP behaves differently. If a relay holds back bytes, TCP has already
-  // acknowledged them. If packets are dropped, TCP acknowledges nothing.
+  // The drill tests two faults, because TCP behaves differently in each of them. If a relay holds back bytes, TCP has
+  // already acknowledged them. If packets are dropped, TCP acknowledges nothing.
   await withoutFeed(watch, startStallingRelay, 'bytes to the listeners held back')
   await withoutFeed(watch, startDroppingRelay, 'packets to the listeners dropped')
 }
@@ -128,8 +128,8 @@ routes:
 }
 
 /**
- * In each round, revokes all subjects at once. Then sends requests to each replica every 10 ms, and restores the
- * subjects.
+ * In each round, revokes the access of all subjects at once. Then sends requests of each subject to all replicas every
+ * 10 ms. At the end, restores the access.
  */
 async function takeEach(
   subjects: readonly Subject[],

@@ -78,7 +78,7 @@ async function onStage({ replicas, database, file }: Playing, { say, expect }: W
       await sleep(1_000)
     }
   }
-  // Two rotations run at the same time, and keys are retired.
+  // Two loops rotate the keys at the same time, while a third loop retires keys.
   await Promise.all([rotate(), rotate(), retire()])
 
   const leaked = await takeBack(keys, sessions, replicas)
@@ -113,7 +113,7 @@ interface ListedKey {
 
 type Keys = ReturnType<typeof createKeys>
 
-/** Returns functions that run the command `keys` with a configuration. */
+/** Returns functions that run the command `keys` with the configuration `file`. */
 function createKeys(file: string) {
   const command = (...words: string[]) => run(process.execPath, [cli, 'keys', ...words, '--json', '-c', file])
   return {
@@ -124,8 +124,9 @@ function createKeys(file: string) {
 }
 
 /**
- * @returns for each replica: `before`, the status code before the retirement; and `after`, the milliseconds until the
- *   replica refuses the unexpired token of the retired key
+ * Retires a key by force, although a token that the key signed is still valid.
+ * @returns for each replica: `before`, the status code of a request with this token before the retirement; and `after`,
+ *   the milliseconds until the replica refuses the token
  */
 async function takeBack(
   keys: Keys,

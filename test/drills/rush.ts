@@ -15,10 +15,7 @@ export interface Rush {
   readonly ownStall: number
 }
 
-/**
- * @param tokens one token for each user
- * @param together the number of requests of one user at the same time
- */
+/** @param tokens one token for each user @param together the number of requests that one user sends at the same time */
 export async function rush(port: number, tokens: readonly string[], together: number): Promise<Rush> {
   let answered = 0
   const failures: string[] = []

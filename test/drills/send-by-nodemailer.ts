@@ -1,5 +1,5 @@
-// Sends mails with nodemailer over ten connections, and reports the seconds to its parent process. The mails look like
-// mails of the gateway.
+// Sends mails with nodemailer over ten connections. Reports the duration in seconds to its parent process. The mails
+// look like mails of the gateway.
 import { createTransport } from 'nodemailer'
 
 const { hostname, port } = new URL(process.argv[2] ?? '')

@@ -22,8 +22,8 @@ const server = createServer(client => {
   const prepared = new Map<string, string>()
   let text = ''
   /**
-   * The users that the running queries of this connection look up. Responses arrive in the order of the queries. So
-   * each response removes the first user.
+   * The users that the running queries of this connection look up. The entry is `undefined` if a query looks up no
+   * user. Responses arrive in the order of the queries. So each response removes the first entry.
    */
   const asked: (string | undefined)[] = []
   let user: string | undefined
@@ -47,7 +47,8 @@ const server = createServer(client => {
   })
   let isStarted = false
   const fromServer = splitter(true, type => {
-    // The message ReadyForQuery marks the end of a query. But the first ReadyForQuery marks the end of the startup.
+    // The message ReadyForQuery (`Z`) marks the end of a query. But the first ReadyForQuery marks the end of the
+    // startup.
     if (type !== 'Z') return
     if (isStarted) end(asked.shift())
     isStarted = true
@@ -85,7 +86,10 @@ function end(user: string | undefined): void {
   else underWay.delete(user)
 }
 
-/** Splits a stream into messages. A message has a type (except at startup), four bytes of length and a body. */
+/**
+ * Splits a stream into messages. A message has a type, a length of four bytes, and a body. Only the startup message has
+ * no type.
+ */
 function splitter(
   isTyped: boolean,
   onMessage: (type: string, body: Buffer) => void,

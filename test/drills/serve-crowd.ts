@@ -1,13 +1,13 @@
-// The clients of the drill `crowd` in a separate process. Some keep idle connections. The others send slow heads, and
-// reconnect after a cut.
+// The clients of the drill `crowd` in a separate process. Some clients keep idle connections. The other clients send
+// slow heads, and reconnect when their connection is closed.
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const [port = 0, idle = 0, dribblers = 0] = process.argv.slice(2).map(Number)
 
 /**
- * `cut` is the number of slow heads whose connection was cut. `longest` is the maximum time in milliseconds until a
- * cut.
+ * `cut` is the number of connections with slow heads that were closed. `longest` is the maximum time in milliseconds
+ * that one of these connections was open.
  */
 export interface CrowdState {
   open: number
@@ -35,7 +35,7 @@ function beIdle(): Promise<void> {
   })
 }
 
-/** Sends one byte of a head per second. When the connection is cut, starts again. */
+/** Sends one byte of a head per second. When the connection is closed, starts again with a new connection. */
 function dribble(): void {
   const socket = connect(port, '127.0.0.1')
   let begun = 0

@@ -1,4 +1,5 @@
-// A TCP relay whose target can change. Open connections stay at the old target, as after a change of a DNS name.
+// A TCP relay whose target can change. Open connections stay at the old target. This is the same as when a DNS name
+// gets a new address.
 import { type AddressInfo, connect, createServer } from 'node:net'
 
 let port = Number(new URL(process.argv[2] ?? '').port)

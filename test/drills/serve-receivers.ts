@@ -18,7 +18,7 @@ export interface Receipt {
   readonly id: string
   /** The number of the alert, or `undefined` if the signature is invalid. */
   readonly number: number | undefined
-  /** The time of receipt, in nanoseconds of the clock that all processes share. */
+  /** The time of receipt, in nanoseconds of the system's monotonic clock. */
   readonly at: bigint
 }
 

@@ -1,4 +1,5 @@
-// An SMTP server and webhook receivers, each on its own port. The parent process sets their mode.
+// An SMTP server and webhook receivers, each on its own port. The parent process sets the mode, for example `slow`. The
+// mode applies to the SMTP server and to the first `troubled` receivers.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -43,7 +44,7 @@ function write(socket: Socket, line: string): void {
   else if (mode !== 'silent') socket.write(line)
 }
 
-/** Writes a line with one byte per second. */
+/** Writes a line, one byte per second. */
 function dribble(socket: Socket, line: string): void {
   const rest = [...line]
   const timer = setInterval(() => {

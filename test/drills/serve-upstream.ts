@@ -47,7 +47,7 @@ function answer(response: ServerResponse, value: object): void {
   response.end(JSON.stringify(value))
 }
 
-/** Sends events. Each event contains the time of the clock that all processes share. */
+/** Sends events. Each event contains the time when it was sent, in nanoseconds of the system's monotonic clock. */
 async function sendEvents(response: ServerResponse, count: number, every: number): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (let i = 0; i < count; i += 1) {

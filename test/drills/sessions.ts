@@ -10,8 +10,8 @@ import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 
 /**
- * Clients stop using a token this number of milliseconds before it expires. Otherwise, the token might expire while the
- * request is in flight.
+ * The number of milliseconds before the expiry of a token at which clients stop using it. Otherwise, the token might
+ * expire while the request is in flight.
  */
 const margin = 1_000
 
@@ -61,7 +61,7 @@ export async function startSessions(
     await onNewKey(kid)
   }
 
-  /** @param token the token of the request */
+  /** Records a failed request. @param token the token of the request @returns whether the status code is 200 */
   function judge(what: string, status: number, token: string): boolean {
     if (status === 200) return true
     if (status !== 401) seen.failures.push(`${what} ${status}`)
@@ -101,7 +101,8 @@ export async function startSessions(
       if (pair === undefined || !isFresh(pair.refresh)) pair = await login(name)
       else if (!isFresh(pair.access) || random() < 0.05) pair = await refresh(pair)
       if (pair !== undefined && isFresh(pair.access)) await call(pair)
-      // One in a hundred pauses is long. After a long pause, the token may have expired, or may have an old key.
+      // One in a hundred pauses is long. After a long pause, the token may have expired, or an old key may have signed
+      // it.
       await sleep(random() < 0.01 ? random() * 14_000 : random() * 100)
     }
   }

@@ -16,15 +16,15 @@ export const isList = values.list
 export const isShort = values.short
 export const seed = Number(values.seed)
 
-/** Returns random integers. The same seed gives the same integers. */
+/** Returns a random integer that is at least 0 and less than the argument. The same seed gives the same integers. */
 export const randomBelow = createRandom(seed)
 
-/** Returns pseudo-random numbers from 0 to 1. */
+/** Returns a pseudo-random number from 0 (inclusive) to 1 (exclusive). */
 export const random = () => randomBelow(2 ** 32) / 2 ** 32
 
 /**
- * Returns the number in the environment variable `name`. If it is not set, returns `short` with `--short`, and `long`
- * without it.
+ * Returns the number in the environment variable `name`. If this variable is not set, returns `short` in a run with
+ * `--short`, and `long` in any other run.
  */
 export function setting(name: string, long: number, short: number): number {
   return Number(process.env[name] ?? (isShort ? short : long))

@@ -1,5 +1,5 @@
-// While addresses come and go, each target gets exactly its share of requests. Two replicas split users in the same
-// way.
+// While the addresses of a target change, each target gets exactly its share of the requests. Two replicas send the
+// same user to the same address.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NameServer, startOwnNameServer } from '../support/name-server.ts'
 import { type AddressService, listenAtAddresses } from './listen-at-addresses.ts'
@@ -36,8 +36,8 @@ export async function shares(watch: Watch): Promise<void> {
 }
 
 /**
- * Checks the split by weight. The test sends one request after the other, so the requests arrive at the targets in the
- * order in which the gateway chose these targets.
+ * Checks how requests are split by weight. The drill sends one request after the other. So the requests arrive in the
+ * order in which the gateway chose the targets.
  */
 async function weights({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const target = (host: string, weight: number) =>
@@ -90,7 +90,8 @@ async function weights({ say, expect }: Watch, { names, service }: Behind): Prom
 }
 
 /**
- * Checks the split by user. The users are anonymous: a trusted proxy sends a different client address for each user.
+ * Checks how requests are split by user. All users are anonymous, so the gateway distinguishes them by client address.
+ * The drill acts as a trusted proxy, and sends a different client address for each user.
  */
 async function users({ say, expect }: Watch, { names, service }: Behind): Promise<void> {
   const settings = {
@@ -147,8 +148,8 @@ async function users({ say, expect }: Watch, { names, service }: Behind): Promis
 }
 
 /**
- * Counts the true values in each window (`length` consecutive values).
- * @returns the lowest and the highest count of a window
+ * Counts the true values in each window. A window consists of `length` consecutive values.
+ * @returns the lowest and the highest number of true values in a window, and the number of windows
  */
 function windowsOf(hits: readonly boolean[], length: number): { min: number; max: number; count: number } {
   let [sum, min, max, count] = [0, Number.POSITIVE_INFINITY, 0, 0]

@@ -13,7 +13,7 @@ const total = 48 * MiB
 const buffers = 20 * MiB
 /**
  * The maximum growth of the memory in MiB. Some growth is normal, because chunks use memory until the next garbage
- * collection. If the gateway buffered the whole response, its memory would grow by more than this.
+ * collection. If the gateway buffered the whole response, its memory would grow by 48 MiB.
  */
 const mostGrowth = 32
 
@@ -23,8 +23,8 @@ export async function slowReader({ say, expect }: Watch): Promise<void> {
   const atStart = residentOf(pid)
   const behind = stage.upstreams[0]?.port ?? 0
   try {
-    // The warm-up requests only small responses. After large responses, the system would use larger buffers for these
-    // connections.
+    // During the warm-up, the drill requests only small responses. After large responses, the operating system would
+    // use larger buffers for these connections.
     for (let i = 0; i < 500; i += 1) await (await ask(port, '/public/small')).toArray()
     say(
       `after the warm-up, memory grew from ${atStart.toFixed(0)} to ${residentOf(pid).toFixed(0)} MiB; 48 s follow`,

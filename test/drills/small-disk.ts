@@ -1,4 +1,4 @@
-// A disk of a few MiB that a drill can fill completely. It needs root.
+// A small disk in memory (tmpfs) that a drill can fill completely. Only root can mount it.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
-// Starts an SMTP server and webhook receivers in a separate process. The drill chooses the kind of trouble that these
-// servers get into.
+// Starts an SMTP server and webhook receivers in a separate process. The drill chooses in which way these servers fail.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -14,8 +13,8 @@ export interface Received {
   /** The number of mails by recipient. */
   readonly mails: ReadonlyMap<string, number>
   /**
-   * Maps `data.number` of each alert to the time when a healthy receiver first got the alert. The times are in
-   * nanoseconds and come from the clock that all processes share.
+   * Maps `data.number` of each alert to the time when a healthy receiver first got the alert. The times are nanoseconds
+   * of the system's monotonic clock.
    */
   readonly alerts: ReadonlyMap<number, bigint>
 }
@@ -23,7 +22,7 @@ export interface Received {
 export interface SmtpAndWebhooks {
   /** The URL of the SMTP server. */
   readonly smtp: string
-  /** The receivers as `host:port`. The receivers that get into trouble come first. */
+  /** The receivers as `host:port`. The receivers that can fail come first. */
   readonly receivers: readonly string[]
   be(mode: Mode): Promise<void>
   /** Returns everything received since the start. */
@@ -34,8 +33,8 @@ export interface SmtpAndWebhooks {
 }
 
 /**
- * Starts all servers in a healthy state. Later, the drill may disturb the SMTP server and the first receivers.
- * `troubled` is the number of these receivers.
+ * Starts all servers in a healthy state. Later, the drill can make the SMTP server and the first `troubled` receivers
+ * fail. The other `healthy` receivers never fail.
  */
 export async function startSmtpAndWebhooks({
   troubled = 0,

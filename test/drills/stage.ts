@@ -22,7 +22,7 @@ interface StageOptions {
   readonly upstreams?: number
   /** The URLs of additional targets that already run. */
   readonly targets?: readonly string[]
-  /** Additional targets as YAML. */
+  /** Additional targets with a weight, as YAML. */
   readonly weighted?: readonly string[]
   /** Additional upstreams by name, as YAML. */
   readonly others?: Readonly<Record<string, string>>
@@ -73,8 +73,8 @@ ${Object.entries(others)
   - { path: /guarded/*, upstream: service }
 `,
   )
-  // `migrate` creates the embedded database first. If the gateway did this, its process could keep hundreds of MiB of
-  // garbage, and the memory figures would be wrong.
+  // The command `migrate` creates the embedded database before the gateway starts. If the gateway created it, its
+  // process could keep hundreds of MiB of garbage, and the memory figures would be wrong.
   await run(process.execPath, [cli, 'migrate', '-c', file])
   const gateway = await startProgram(cli, ['start', '-c', file], {}, before)
   return {

@@ -19,7 +19,10 @@ type Kind = (typeof kinds)[number]
 /** The allowed status codes. */
 type Allowed = Readonly<Record<Kind, readonly number[]>>
 
-/** The requirements while the named store is down. `soonMs` is the maximum duration of a request in milliseconds. */
+/**
+ * The requirements while a store is down, by the name of the store. `soonMs` is the maximum duration of a request in
+ * milliseconds.
+ */
 const bars: Readonly<Record<string, Allowed & { readonly soonMs: number }>> = {
   redis: { paying: [200], free: [200, 429], soonMs: 1_000 },
   postgres: { paying: [200, 503], free: [200, 429, 503], soonMs: 2_000 },
@@ -103,7 +106,9 @@ interface Load {
   stop(): Promise<void>
 }
 
-/** Sends requests of each caller to each gateway. The rate of the requests is fixed, except when a response is late. */
+/**
+ * Sends requests of each caller to each gateway. The rate is fixed, except while responses take longer than `everyMs`.
+ */
 function startLoad(gateways: readonly URL[], callers: Readonly<Record<Kind, Caller>>): Load {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true })

@@ -1,9 +1,9 @@
-// Reads when the event loops of gateways were blocked. Each gateway process loads watch-loop, which records these
-// times.
+// Reads at which times the event loops of gateways were blocked. Each gateway process loads watch-loop, which records
+// these times.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A period in which the event loop was blocked. Both times are nanoseconds of the clock that all processes share. */
+/** A period in which the event loop was blocked. Both times are nanoseconds of the system's monotonic clock. */
 export interface Stall {
   readonly from: bigint
   readonly to: bigint
@@ -12,7 +12,7 @@ export interface Stall {
 export interface Stalls {
   /** The environment variables for the gateways. */
   readonly env: Record<string, string>
-  /** Returns the stalls of a gateway with one process that are longer than 20 ms. */
+  /** Returns the stalls that lasted longer than 20 ms. The gateway must have only one process. */
   of(gateway: { readonly pid: number }): Stall[]
 }
 
@@ -36,7 +36,7 @@ export function watchStalls(folder: string): Stalls {
   }
 }
 
-/** @returns the milliseconds of the longest stall that overlaps the time from `begin` to `end` */
+/** @returns the duration in milliseconds of the longest stall that overlaps the time from `begin` to `end` */
 export function longestStall(stalls: readonly Stall[], begin: bigint, end: bigint): number {
   const within = stalls.filter(({ from, to }) => to > begin && from < end)
   return Math.max(0, ...within.map(({ from, to }) => Number(to - from) / 1e6))

@@ -1,5 +1,5 @@
-// Sends a steady load from a separate process, so that the drill does not delay the load. Each message from the drill
-// starts one measured window.
+// Sends a steady load from a separate process, so that the drill does not delay the load. A message from the drill
+// starts the load for a number of seconds. After that, the process reports the measured latencies.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Latencies, startLoad } from './load.ts'
 

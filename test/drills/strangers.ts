@@ -1,4 +1,5 @@
-// Creates requests of every kind that a client can invent. Each part of a request has a few kinds, with random values.
+// Sends requests of every kind that a client could invent. A request combines a target, a method, a status code of the
+// upstream and a credential. Each of these parts has a few kinds, most of them with random values.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { bearer } from './accounts.ts'
 import { codeOf } from './error-code.ts'
@@ -16,7 +17,7 @@ interface Target {
   readonly host?: string
 }
 
-/** Paths of gateway endpoints, paths of declared routes, and unknown paths. Each path contains random words. */
+/** Paths of gateway endpoints, paths of declared routes, and unknown paths. Most paths contain random words. */
 const targets: readonly (() => Target)[] = [
   () => ({ path: `/public/${word()}/${word()}` }),
   () => ({ path: `/guarded/${word()}` }),
@@ -49,7 +50,9 @@ const methods: readonly (() => string)[] = [
   () => `X${word().toUpperCase()}`,
 ]
 
-/** The status codes of the upstream: common codes, codes of a busy gateway, and unregistered codes. */
+/**
+ * The status codes that the upstream returns: common codes, gateway errors (502, 503 and 504), and unregistered codes.
+ */
 const statuses: readonly (() => number)[] = [
   ...[200, 204, 404, 502, 503, 504].map(status => () => status),
   ...[2, 4, 5, 9].map(digit => () => digit * 100 + 60 + Math.floor(random() * 39)),
@@ -87,9 +90,9 @@ function credentialsOf({ tokens, spent, inactive, keys }: Known): readonly (() =
 export type Answers = ReadonlyMap<number | string, number>
 
 export interface Strangers {
-  /** Sends one request for each combination of a kind of target, method, status code and credential. */
+  /** Sends one request for each combination of target, method, status code and credential. */
   everyKind(): Promise<Answers>
-  /** Sends `count` requests. The kinds of their parts are random. */
+  /** Sends `count` requests. Each request is a random combination. */
   random(count: number): Promise<Answers>
   stop(): void
 }
@@ -157,7 +160,7 @@ function* randomKinds(count: number, credentials: readonly (() => OutgoingHttpHe
     }
 }
 
-/** Sends up to 64 requests at a time. */
+/** Sends the requests, up to 64 at a time, and counts the responses. */
 async function countAnswers(
   kinds: IterableIterator<Kind>,
   ask: (kind: Kind) => Promise<number | string>,

@@ -1,5 +1,5 @@
-// The subjects of the drill `revocation`. A subject consists of a user, one kind of revocation, and the status codes of
-// the user's requests before and after it.
+// The subjects of the drill `revocation`. Each subject has a user and one kind of revocation. It also has the status
+// codes that the user's requests must get before and after the revocation.
 import { createHash } from 'node:crypto'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import type { Pool } from 'pg'
@@ -12,7 +12,7 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
   take(): Promise<unknown>
   giveBack(): Promise<unknown>
-  /** The status codes of the user's requests before and after the revocation. */
+  /** The status codes that the user's requests must get before and after the revocation. */
   readonly before: number
   readonly after: number
 }
@@ -59,11 +59,11 @@ export async function createSubjects(port: number, database: Pool): Promise<Subj
 
 export interface Pro {
   readonly id: number
-  /** The headers with an access token. */
+  /** The request headers with the user's access token. */
   readonly headers: { readonly authorization: string }
 }
 
-/** Registers a user with the plan `pro` and logs in. */
+/** Registers a user, changes the plan to `pro`, and logs in as this user. */
 export async function newPro(port: number, database: Pool, name: string): Promise<Pro> {
   const account = { email: `${name}@drill.test`, password }
   const { body: registered } = await post(port, 'register', account)
@@ -79,7 +79,7 @@ export interface JsonAnswer {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** @param endpoint a path below /api/v1/auth */
+/** @param endpoint the path after /api/v1/auth/, for example `login` */
 export async function post(port: number, endpoint: string, body: object): Promise<JsonAnswer> {
   const { status, text } = await send(port, 'POST', `/api/v1/auth/${endpoint}`, {}, JSON.stringify(body))
   return { status, body: text === '' ? {} : JSON.parse(text) }

@@ -1,4 +1,4 @@
-// Clients that spend the daily uses of free users at several replicas, and continue after failures.
+// Clients that spend the daily uses of free users at several replicas, and continue after failed requests.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bearer } from './accounts.ts'
 import type { Replica } from './replicas.ts'
@@ -6,8 +6,8 @@ import { send } from './subjects.ts'
 
 const clients = 48
 /**
- * The maximum time in milliseconds without any 200 or 429. If a drill stops a store, the store must be back before this
- * time has passed.
+ * The maximum time in milliseconds without any response with 200 or 429. A drill that stops a store must start it again
+ * within this time.
  */
 const patienceMs = 60_000
 
@@ -15,7 +15,7 @@ const patienceMs = 60_000
  * Sends requests of all users in turn until every user has been refused.
  * @param replicas the replicas; a drill may replace entries of the array at any time
  * @param tokens one token for each user
- * @param uses the uses that each user has left
+ * @param uses the number of daily uses that each user has left
  */
 export function takeUses(
   replicas: readonly Replica[],

@@ -1,4 +1,5 @@
-// A download of 1 GiB and two uploads of 512 MiB arrive intact, and the memory of the gateway hardly grows.
+// A download of 1 GiB and two uploads of 512 MiB arrive intact. During each, the memory of the gateway grows by less
+// than 64 MiB.
 import { peakDuring, residentOf } from './memory.ts'
 import { type Digest, digest, MiB, noise } from './noise.ts'
 import { ask, askJson, startStage } from './stage.ts'
@@ -13,8 +14,8 @@ export async function transfer({ say, expect }: Watch): Promise<void> {
     askJson<Digest>(port, '/public/digest', { body: noise(bytes), length: bytes })
   try {
     const atStart = residentOf(pid)
-    // The warm-up ends when code is compiled and the heap has its working size. After that, only request and response
-    // bodies can make the heap grow.
+    // After this warm-up, V8 has compiled the code, and the heap has its usual size. So later growth can only come from
+    // request and response bodies.
     await download(64 * MiB)
     await uploadChunked(64 * MiB)
     say(

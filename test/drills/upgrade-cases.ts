@@ -1,5 +1,5 @@
-// Two versions run side by side. Both versions refuse an ended session, no matter which version created, refreshed or
-// ended it.
+// Two versions run side by side. Both versions refuse the tokens of an ended session. It does not matter which version
+// created, refreshed or ended the session.
 import type { Pool } from 'pg'
 import { bearer, createAccounts, login, logout, refresh, type TokenPair } from './accounts.ts'
 import { adminToken, type Replica } from './replicas.ts'
@@ -65,8 +65,8 @@ const ends: Readonly<Record<string, (replica: Replica, user: User & TokenPair) =
 }
 
 /**
- * Tries every way to end a session. For each way, tries all choices of the versions that create, refresh, end and use
- * the session.
+ * Tries every way to end a session. A session is created, refreshed, ended and then used. For each of these four steps,
+ * tries both versions, in all combinations.
  */
 async function tryCases(replicas: Replicas, nextUser: NextUser): Promise<{ cases: number; wrong: string[] }> {
   const places = replicas.flatMap(born =>
@@ -133,7 +133,10 @@ async function raceUses([one, other]: Replicas, nextUser: NextUser): Promise<num
   return fair
 }
 
-/** Ends all sessions of users during refreshes. @returns the number of sessions that are accepted after their end */
+/**
+ * Ends all sessions of a user while a refresh is in progress. Repeats this with many users.
+ * @returns how often a replica accepts a refresh token after its session has ended
+ */
 async function raceEnds(replicas: Replicas, nextUser: NextUser): Promise<number> {
   let survived = 0
   for (let turn = 0; turn < races; turn += 1) {

@@ -12,10 +12,13 @@ import type { VersionedReplica } from './upgrade-cases.ts'
 import type { Watch } from './watch.ts'
 
 const rounds = 10
-/** The time until a change by another process takes effect, with a margin for a busy machine. */
+/**
+ * The maximum time in milliseconds until a replica notices a change by another process. Includes a margin for a busy
+ * machine.
+ */
 const visibleMs = 2_000
 
-/** The environment variables for the replicas, and the settings and routes that the cases need. */
+/** The environment variables, settings and routes with which the replicas must be started. */
 export const plansSetting = {
   env: { NODE_EXTRA_CA_CERTS: certificate.files.cert },
   settings: 'webhooks: { allow_private_networks: true }\nlimits: { free_daily: 1 }',
@@ -61,7 +64,7 @@ export async function judgePlans(
 interface Context {
   readonly database: Pool
   readonly receiver: Receiver
-  /** The paths of the received deliveries. */
+  /** The URL paths of the webhook deliveries that have arrived. */
   readonly received: readonly string[]
   readonly wrong: string[]
 }
@@ -137,7 +140,7 @@ async function tryAccount(
   await untilIs('deleted account', other, 401, () => get(other, '/public'))
 }
 
-/** The new version makes a named key. The old version accepts it nowhere. */
+/** Creates a named API key at the new version. The old version must refuse this key on every path. */
 async function tryNamedKey(
   maker: VersionedReplica,
   replicas: readonly VersionedReplica[],
@@ -161,7 +164,10 @@ async function tryNamedKey(
   }
 }
 
-/** Sends every notification of `quota_usage`, which the previous version ignores. */
+/**
+ * Changes the table `quota_usage` in every way, so that Postgres sends every kind of notification about it. The
+ * previous version must ignore these notifications.
+ */
 async function changeQuotas(database: Pool, id: number): Promise<void> {
   await database.query(
     "insert into quota_usage values ($1, 'exports', 'day', (now() at time zone 'utc')::date, 5)",
@@ -172,7 +178,7 @@ async function changeQuotas(database: Pool, id: number): Promise<void> {
   await database.query('update quota_usage set period_start = period_start + 1 where user_id = $1', [id])
   await database.query('delete from quota_usage where user_id = $1', [id])
   await database.query('truncate quota_usage')
-  // The deletion of the account deletes this row too.
+  // When the account is deleted later, Postgres must delete this row too.
   await database.query(
     "insert into quota_usage values ($1, 'exports', 'month', (now() at time zone 'utc')::date, 1)",
     [id],

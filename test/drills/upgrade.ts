@@ -1,6 +1,6 @@
-// The previous release and this release run on the same database. The drill replaces replicas of the previous release
-// by this release, and later does the reverse. The migration runs before or during the rollout. No session is lost, and
-// an ended session stays ended.
+// The previous release and this release run on the same database. The drill replaces the replicas of the previous
+// release with replicas of this release. Later, it does the reverse. The database is migrated before or during the
+// rollout. No session is lost, and an ended session stays ended.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cli } from '../support/processes.ts'
@@ -13,7 +13,8 @@ import { judgePlans, plansSetting } from './upgrade-plans.ts'
 import type { Watch } from './watch.ts'
 
 /**
- * The folder of a built version 0.1. To create it, run `git worktree add --detach FOLDER TAG` and `npm ci` in FOLDER.
+ * The folder with the built version 0.1. To create the folder, run `git worktree add --detach FOLDER TAG`. Then run
+ * `npm ci` in it.
  */
 const older = process.env.OLDER_PROGRAM ?? ''
 const programs: Readonly<Record<Version, string>> = { old: join(older, 'dist/cli.js'), new: cli }
@@ -23,7 +24,7 @@ export async function upgrade(watch: Watch): Promise<void> {
     throw new Error('OLDER_PROGRAM is not set. Set it to the folder of the built previous release.')
   const upstream = await startUpstream()
   const setting = {
-    // The lifetime is short, so that clients refresh their tokens in every step.
+    // Access tokens expire after 3 s, so that clients refresh their tokens in every step.
     settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }\n${plansSetting.settings}`,
     env: plansSetting.env,
     routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
@@ -56,7 +57,7 @@ async function roll(
     ...(await stage.start({ ...setting, program: programs[version] })),
   })
   const replicas: [VersionedReplica, VersionedReplica] = [await start('old'), await start('old')]
-  /** Replaces one replica as a rollout does: the new replica is ready before the old one ends. */
+  /** Replaces one replica as a rollout does. The new replica is ready before the old replica stops. */
   const replace = async (version: Version) => {
     const [ending, staying] = replicas
     const starting = await start(version)

@@ -46,7 +46,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
     expect('one byte per second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
     const { growth } = await peakDuring(pid, () => get(port, `much-of-it?${much}`))
     expect(`${much / GiB} GiB: memory grows by less than 64 MiB`, growth < 64, `${growth.toFixed(0)} MiB`)
-    // After the upstream has stopped, no idle connection to it may be left.
+    // When the upstream stops, the gateway must close its idle connections to the upstream.
     await upstream.stop()
     await sleep(2_000)
     const after = { sockets: socketsOf(pid), memory: residentOf(pid) }
@@ -62,7 +62,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
   }
 }
 
-/** @returns the status code, or how the request ended */
+/** @returns the status code, `broken off` if the response ended early, or the code of another error */
 function get(port: number, path: string): Promise<string> {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, path: `/public/${path}`, agent: false })

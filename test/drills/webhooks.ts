@@ -76,15 +76,15 @@ interface Planned {
   readonly at: number
   /** The index of the receiver. */
   readonly index: number
-  /** A number that determines which replica gets the alert. */
+  /** A number that determines to which replica the drill sends the alert. */
   readonly turn: number
 }
 
 function startEmitting(users: readonly number[], replicas: readonly Replica[]): Emitting {
   const alive = [...replicas]
   const every = 1_000 / perSecond
-  // The receivers get alerts in turn. In the next round, each receiver gets its alert through the other replica. After
-  // every tenth alert, an absent receiver gets an alert too.
+  // The alerts go to the receivers in turn. In each round, a receiver gets its alert through another replica than in
+  // the previous round. In addition, one alert goes to an absent receiver for every ten alerts.
   const plan: Planned[] = Array.from({ length: alerts }, (_, i) => [
     { at: i * every, index: i % receivers, turn: i + Math.floor(i / receivers) },
     ...(i % 10 === 5
@@ -93,8 +93,8 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
   ]).flat()
 
   /**
-   * Sends an alert as a service does. If the alert is refused, sends it again. If no response arrives, also sends it
-   * again, although the gateway may already have stored it.
+   * Sends an alert as a service would. Without a 202 response, sends the alert again, at most three times. If no
+   * response arrived, the gateway may already have stored the alert.
    */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []
@@ -123,8 +123,8 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
 const none: EmitAnswer = { status: 0, deliveries: 0, took: 0, at: 0n }
 
 /**
- * Returns the deliveries that the killed replica had leased. Only these deliveries stay pending, because the other
- * replica completes its own deliveries within a second.
+ * Returns the IDs of the deliveries that the killed replica had leased. Only these deliveries are still pending after
+ * 1.5 s, because the other replica completes its own deliveries within a second.
  */
 async function leasedByTheDead(database: Pool, healthy: readonly number[]): Promise<Set<string>> {
   const look = async () => {
@@ -142,7 +142,10 @@ async function leasedByTheDead(database: Pool, healthy: readonly number[]): Prom
   return new Set(before.filter(id => after.has(id)))
 }
 
-/** Waits until all deliveries to healthy receivers have ended. Leases of the killed replica expire within 40 s. */
+/**
+ * Waits at most 45 s until all deliveries to healthy receivers have ended. The leases of the killed replica expire
+ * within 40 s.
+ */
 async function settled(database: Pool, healthy: readonly number[]): Promise<void> {
   for (let waited = 0; waited < 45_000; waited += 500) {
     const { rows } = await database.query(
@@ -159,8 +162,8 @@ async function alertEverybody({ say, expect }: Watch): Promise<void> {
   const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
   try {
     const secret = newSecret()
-    // No receiver listens. Half of the users share one receiver, for example a chat service. Each other user has a
-    // separate receiver.
+    // No server listens at the addresses of these receivers. Half of the users share one receiver, for example a chat
+    // service. Each other user has a separate receiver.
     const webhooks = Array.from({ length: many }, (_, i) => {
       const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
       return { url: `https://${receiver}/alerts`, receiver, secret }

@@ -1,5 +1,4 @@
-// The default values with which tests call an endpoint. They cover everything that an endpoint receives, except the
-// user and the body.
+// The default arguments with which tests call an endpoint. Only the user and the body have no default.
 export const asked = {
   client: '',
   query: '',

@@ -1,4 +1,5 @@
-// Tests which operations declare `endsSessions`. Their responses wait until tokens of the ended sessions are refused.
+// Tests which operations declare `endsSessions`. The gateway sends their responses only after it has begun to refuse
+// the tokens of the ended sessions.
 import { expect, it } from 'vitest'
 import { operationGroups } from '../../src/composition/api-description.ts'
 

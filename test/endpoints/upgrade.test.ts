@@ -1,4 +1,4 @@
-// Tests the endpoints for upgrades: the next plan, its checkout URL, and the requests that are refused.
+// Tests the endpoints for plan upgrades: the next plan, its checkout URL, and the requests that are refused.
 import { describe, expect, it } from 'vitest'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
@@ -106,7 +106,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     ['free', { plan: {} }],
   ] as const
   it.each(refused)(
-    'if a user with the plan `%s` sends the body %j, responds with 400 plan_invalid',
+    'responds with 400 plan_invalid to a user with the plan `%s` who sends the body %j',
     async (plan, body) => {
       expect(await refusalOf(ask('POST', plan, body))).toMatchObject({
         code: 'plan_invalid',
@@ -126,7 +126,7 @@ describe('POST /api/v1/subscription/upgrade', () => {
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })
   })
 
-  it('if the configured URL has no placeholders, redirects to it unchanged', async () => {
+  it('if the configured URL has no placeholders, redirects to exactly this URL', async () => {
     const { headers } = await ask('POST', 'free', {}, 'https://pay.example.com')
     expect(headers).toEqual({ location: 'https://pay.example.com' })
   })

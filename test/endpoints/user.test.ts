@@ -55,7 +55,10 @@ function noting(): Webhooks & { calls: unknown[][] } {
   }
 }
 
-/** Stub of a function that waits until changes are visible. It never waits, because these tests have no cache. */
+/**
+ * A stub of the function that waits until all caches contain a change. The stub never waits, because these tests have
+ * no cache.
+ */
 const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {
@@ -156,7 +159,7 @@ describe('the webhook endpoint', () => {
   })
 
   it.each([[{}], [{ url: 7 }], [{ url: null }], [{ url: ['https://a'] }]])(
-    'POST with %j responds with 400 webhook_url_invalid',
+    'POST with the body %j responds with 400 webhook_url_invalid',
     async body => {
       expect(await refusalOf(ask('POST', webhook, body))).toMatchObject({
         code: 'webhook_url_invalid',

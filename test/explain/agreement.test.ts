@@ -1,9 +1,9 @@
-// Tests that `peage explain` and a running gateway agree. `npm run agree` compares more configurations and requests.
+// Tests that `peage explain` predicts what a running gateway does. `npm run agree` compares more requests.
 import { describe, expect, it } from 'vitest'
 import { runAgreement } from './agreement/run.ts'
 
 describe('`peage explain` and a running gateway', () => {
-  it('have the same result for 500 generated pairs of configuration and request', async () => {
+  it('have the same result for 500 generated requests to generated configurations', async () => {
     const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
     expect(report.disagreements).toEqual([])
     expect(report.pairs).toBe(500)

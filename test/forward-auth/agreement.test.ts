@@ -1,9 +1,10 @@
-// Tests that the gateway decides equally about requests of clients and about questions. `npm run agree` compares more.
+// Tests that the gateway makes the same decision about a client's request and about a proxy's question
+// (docs/forward-auth.md). `npm run agree` compares more requests.
 import { describe, expect, it } from 'vitest'
 import { runBothWays } from './agreement/run.ts'
 
-describe('a question and a request of a client', () => {
-  it('have the same decision for 300 generated pairs of configuration and request', async () => {
+describe('a request of a client and the question of a proxy about this request', () => {
+  it('get the same decision for 300 generated requests to generated configurations', async () => {
     const report = await runBothWays({ seed: 20_261_126, configurations: 4, requests: 75 })
     expect(report.disagreements).toEqual([])
     expect(report.requests).toBe(300)

@@ -1,4 +1,5 @@
-// Sends the questions of proxies to a gateway, byte for byte.
+// Builds questions as proxies do (docs/forward-auth.md), and sends them to a gateway byte for byte. With a question, a
+// proxy asks whether it may forward the request of a client.
 import { type RawAnswer, RawConnection, requestBytes, value } from '../security/raw-client.ts'
 
 export const path = '/.peage/authorize'
@@ -35,7 +36,7 @@ export function direct({ method = 'GET', target, host = 'gw.test', lines = [] }:
   return requestBytes(method, target, [`Host: ${host}`, ...lines])
 }
 
-/** @param from the loopback address of the peer */
+/** @param from the loopback address from which the question is sent */
 export async function send(base: string, bytes: Buffer, method = 'GET', from?: string): Promise<RawAnswer> {
   const connection = new RawConnection(base, from)
   try {
@@ -57,12 +58,12 @@ export const identityFields = [
   'x-peage-assertion',
 ]
 
-/** Returns the identity headers of a response; undefined for each missing header. */
+/** Returns the identity headers of a response. The value of a missing header is undefined. */
 export function identityOf(answer: RawAnswer): Record<string, string | undefined> {
   return Object.fromEntries(identityFields.map(name => [name, value(answer, name)]))
 }
 
-/** The identity headers of a response to a request without a user. */
+/** The identity headers of the response if the request has no user: all are present and empty. */
 export const nobody = Object.fromEntries(identityFields.map(name => [name, '']))
 
 export function codeOf(answer: RawAnswer): string {

@@ -1,4 +1,5 @@
-// Tests `peage explain` and `peage test` for routes without upstream, against the response to a question.
+// Tests `peage explain` and `peage test` for routes without an upstream. Only the questions of proxies use these routes
+// (docs/forward-auth.md). So the results must equal the gateway's response to a question.
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createExplain, toDocument, toExplainRequest } from '../../src/explain/explain.ts'
@@ -30,7 +31,7 @@ describe('peage explain', () => {
     return { exit, ...JSON.parse(stdout) }
   }
 
-  it('shows status 200 and no upstream for an allowed request to a route without upstream', async () => {
+  it('shows the status 200 and no upstream if a request is allowed on a route without an upstream', async () => {
     expect(await explain('GET', '/reports/1', '--as', 'pro')).toMatchObject({
       exit: 0,
       route: 'reports',
@@ -52,21 +53,21 @@ describe('peage explain', () => {
     })
   })
 
-  it('prints that the proxy gets the response', async () => {
+  it('prints that the gateway sends the 200 response to the proxy', async () => {
     const { stdout } = await peage(['explain', 'GET', '/public/x'])
     expect(stdout).toMatch(/^response +200 to the proxy that asks \(server.forward_auth\)$/m)
     expect(stdout).not.toMatch(/^upstream/m)
   })
 
-  it('shows 404 for the path of the questions', async () => {
+  it('shows 404 for the path to which proxies send questions', async () => {
     expect(await explain('GET', path)).toMatchObject({ exit: 1, route: null, status: 404 })
     expect(await explain('GET', `${path}/public/x`)).toMatchObject({ exit: 1, route: null, status: 404 })
   })
 
-  it('decides about routes without upstream like the gateway about a question', async () => {
+  it('predicts the response of the gateway to a question about a route without an upstream', async () => {
     const gateway = await startGateway(routes, undefined, {
       server: ', forward_auth: { from: [127.0.0.1] }',
-      // The clock advances by one day for each request.
+      // The clock advances by one day for each request. So the tokens must stay valid for a long time.
       auth: ', access_token_ttl: 3000d, refresh_token_ttl: 3000d',
     })
     try {
@@ -80,7 +81,7 @@ describe('peage explain', () => {
             ...['/public/x', '/public//x', '/public/..', '/reports/1', '/daily/1', '/posted', '/slashes//x'],
             ...['/spaced/a;b', '/spaced/a.', '/mixed', '/nothing', '/reports//1', '/REPORTS/1/?q'],
           ]) {
-            // The route has an upstream, so the command explains the request of a client.
+            // This route has an upstream. So `explain` describes the request of a client, not a question.
             if (target === '/mixed' && method === 'POST') continue
             gateway.clock.at += 86_400_000
             const lines = as === 'anonymous' ? [] : [`Authorization: Bearer ${users[as].access}`]
@@ -88,7 +89,8 @@ describe('peage explain', () => {
             const explanation = await explained(toExplainRequest({ request: { method, path: target }, as }))
             const { status, headers } = toDocument(explanation)
             const name = `${method} ${target} as ${as}`
-            // For clients, no route without upstream allows a method.
+            // This path also has a route with an upstream. So `explain` may describe the request of a client, not a
+            // question.
             if (target === '/mixed' && method === 'DELETE') continue
             expect([name, status, explanation.refusal?.code]).toEqual([
               name,
@@ -111,7 +113,7 @@ describe('peage explain', () => {
 })
 
 describe('peage test', () => {
-  it('accepts the status 200 for a route without upstream, and lists the guards that it has', async () => {
+  it('accepts the status 200 for a route without an upstream, and does not report its guard `target` as untested', async () => {
     const { peage, write } = commandLine()
     const cases = `tests:
   - { request: GET /reports/1, as: pro, expect: { status: 200, route: reports } }

@@ -1,4 +1,5 @@
-// Tests questions while the configuration changes, while the gateway stops, and with several workers.
+// Tests the questions of proxies (docs/forward-auth.md) while the configuration changes, while the gateway stops, and
+// with several workers.
 import { describe, expect, it } from 'vitest'
 import { RawConnection, value } from '../security/raw-client.ts'
 import { call, login, newUser } from '../support/client.ts'
@@ -16,7 +17,7 @@ const routes = `routes:
 const server = ', forward_auth: { from: [127.0.0.1] }'
 
 describe('a reload', () => {
-  it('applies changes of the section and of routes, and removes the section', async () => {
+  it('applies changes of `server.forward_auth` and of routes, and can remove `server.forward_auth`', async () => {
     const gateway = await startGateway(routes, undefined, { server })
     try {
       const codes = async () => [
@@ -34,7 +35,8 @@ describe('a reload', () => {
       expect(await codes()).toEqual([unknown, '401 token_invalid', unknown])
       await gateway.configure(['from: [127.0.0.1], path: /ask', 'from: [127.0.0.2], path: /ask'])
       expect(await codes()).toEqual([unknown, unknown, unknown])
-      // Without the section, the routes need an upstream. The gateway refuses the file and keeps the previous one.
+      // Without `server.forward_auth`, each route needs an upstream. So the gateway refuses this file and keeps the
+      // previous configuration.
       await gateway.configure([', forward_auth: { from: [127.0.0.2], path: /ask }', ''])
       expect(gateway.refused.join()).toContain('routes[0].upstream  is required')
       expect(
@@ -112,7 +114,7 @@ describeWithServices('several workers', () => {
   })
 })
 
-it('without `server.forward_auth`, the path is an ordinary path', async () => {
+it('without `server.forward_auth`, the path for questions is an ordinary path', async () => {
   const gateway = await startGateway('routes: []\n')
   try {
     expect(codeOf(await send(gateway.url, inFields({ target: '/public/x' })))).toBe('404 route_unknown')

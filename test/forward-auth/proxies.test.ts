@@ -1,4 +1,5 @@
-// Tests the documented set-ups of nginx and Caddy with the real programs, in front of a real service and a real gateway.
+// Tests the files for nginx and Caddy in deploy/forward-auth. The tests run both proxies. The proxy asks a gateway
+// about each request, and forwards the allowed requests to a service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { corpus, expand, guarded } from '../security/corpus.ts'
 import { attacks } from '../security/header-cases.ts'
@@ -37,11 +38,11 @@ const page = 'Origin: https://app.example.com'
 const key = 'peage_of_the_user'
 
 interface Behavior {
-  /** Returns the body of a refusal with this error code. */
+  /** Returns the body that a client must get for a refusal with this error code. */
   readonly bodyOf: (code: string) => object
-  /** Whether the proxy itself drops header names with other characters than letters, digits and hyphens. */
+  /** Whether the proxy removes headers whose names contain other characters than letters, digits and hyphens. */
   readonly dropsNames: boolean
-  /** Starts the proxy with the settings for a load balancer on this machine. */
+  /** Starts the proxy with the settings that it needs behind a load balancer on this machine. */
   readonly startBehindBalancer?: StartProxy
 }
 
@@ -94,7 +95,10 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
       fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text),
     )
 
-  /** Checks that each received request has the user's identity or none, and that guarded paths have the identity. */
+  /**
+   * Checks each request that the service received. The request must have the identity of `user` or no identity. If the
+   * path is guarded, it must have the identity.
+   */
   function expectOnlyAllowed(answers: readonly RawAnswer[], plan = 'free'): void {
     for (const seen of service.seen) {
       const identity = identityIn(seen)
@@ -121,14 +125,14 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect([received('x-foo'), service.seen.map(identityIn)]).toEqual([['bar'], [{}]])
   })
 
-  it('an upload with Expect reaches the service', async () => {
+  it('an upload with the header Expect reaches the service', async () => {
     const lines = ['Content-Length: 5', 'Expect: 100-continue', bearer()]
     const answer = await send('POST', `${guarded}/x`, lines, 'five!')
     expect(answer.status === 100 || answer.status === 200).toBe(true)
     await expect.poll(() => service.seen.map(({ body }) => String(body))).toEqual(['five!'])
   })
 
-  it('a guarded request without a credential gets the 401 of the gateway', async () => {
+  it('if a request to a guarded path has no credential, the client gets the 401 of the gateway', async () => {
     const answer = await send('GET', `${guarded}/x`)
     expect(codeOf(answer)).toBe('401 token_invalid')
     expect(values(answer, 'www-authenticate')).toEqual(['Bearer'])
@@ -138,7 +142,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect(service.seen).toEqual([])
   })
 
-  it('a guarded request with a credential reaches the service with the identity, and without the credential', async () => {
+  it('if a request to a guarded path has a credential, the service receives the identity but not the credential', async () => {
     expect(await get(`${guarded}/x?y=z`, bearer(), 'Connection: close')).toBe('200')
     expect(await get(`${guarded}/x`, `X-API-Key: ${key}`)).toBe('200')
     expect(await get(`${guarded}/x`, bearer(pro))).toBe('200')
@@ -152,7 +156,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect(received('x-user-email').at(-1)).toBe(user.email)
   })
 
-  it('a user of another plan gets the 403 of the gateway', async () => {
+  it('a user with a plan that the route does not accept gets the 403 of the gateway', async () => {
     const answer = await send('GET', '/pro/x', [bearer()])
     expect(codeOf(answer)).toBe('403 plan_insufficient')
     expect(JSON.parse(String(answer.body))).toMatchObject(bodyOf('plan_insufficient'))
@@ -160,7 +164,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect(service.seen).toHaveLength(1)
   })
 
-  it('a user with a spent daily use or quota, or over the rate limit, gets a 429 with Retry-After', async () => {
+  it('a user whose daily use, quota or rate limit is spent gets a 429 with Retry-After', async () => {
     for (const [target, code] of [
       ['/daily/x', 'daily_limit_reached'],
       ['/exports/x', 'quota_exceeded'],
@@ -178,7 +182,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     ])
   })
 
-  it('other refusals have the status of the gateway', async () => {
+  it('other refusals reach the client with the status that the gateway chose', async () => {
     expect(await get('/nothing?as=nginx', bearer())).toBe('404 route_unknown')
     expect(await get('/public/x', 'X-API-Key: a', 'X-API-Key: b')).toBe('400 credentials_ambiguous')
     expect(await get(`${guarded}//x`, bearer())).toBe('400 path_invalid')
@@ -201,7 +205,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
   })
 
   it.each(['plain', 'lax'] as const)(
-    'no path of the attack corpus reaches the guarded prefix of a service with %s rules',
+    'if the service reads paths with %s rules, no attack path reaches the guarded prefix without an identity',
     async reading => {
       service.reading = reading
       for (const lines of [[], [bearer()]]) {
@@ -212,7 +216,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
           const before = service.seen.length
           const answer = await send('GET', target, lines)
           const passed = service.seen.slice(before)
-          // The service receives exactly the path about which the proxy has asked.
+          // If the proxy forwards the request, the service must receive exactly the path of the client.
           if (!/^[a-z]+:/i.test(target))
             expect([id, ...passed.map(({ url }) => url)]).toEqual([id, ...passed.map(() => target)])
           heard.push(answer)
@@ -241,7 +245,8 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
         const answer = await send('GET', target, [...more, `${name}: 999`])
         const isDropped = dropsNames || identityNames.has(name.toLowerCase())
         expect([name, answer.status]).toEqual([name, isDropped ? answer.status : 400])
-        // A proxy may drop a header that `Connection` names, in the question and in the request to the service.
+        // Here, `Connection` names the header. So the proxy may remove the header from the question and from the
+        // request to the service.
         await send('GET', target, [...more, `${name}: 999`, `Connection: ${name}`])
         expect([name, service.seen.map(seen => lower(identityIn(seen)))]).toEqual([
           name,
@@ -253,7 +258,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect(passed).toBeGreaterThan(10)
   })
 
-  it('a client cannot remove the identity with Connection', async () => {
+  it('a client cannot remove the identity by naming identity headers in Connection', async () => {
     for (const options of [
       'X-User-Id',
       'x-user-id, x-user-plan',
@@ -270,7 +275,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     }
   })
 
-  it('header attacks of the corpus give no other identity, and no credential reaches the service', async () => {
+  it('header attacks do not change the identity that the service receives, and no credential reaches the service', async () => {
     const placeholders: Record<string, string> = {
       VALID: user.access,
       OTHER: 'x',
@@ -364,7 +369,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
   })
 
   if (startBehindBalancer !== undefined) {
-    it('behind a load balancer, X-Forwarded-For gives the client, and X-Forwarded-Host no other host', async () => {
+    it('behind a load balancer, the proxy reads the client address from X-Forwarded-For, but ignores X-Forwarded-Host', async () => {
       const balanced = await startBehindBalancer(gateway.url, service.url)
       gateway.log.length = 0
       try {
@@ -383,7 +388,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     })
   }
 
-  it('the service receives the host about which the proxy has asked', async () => {
+  it('the service receives the same host as the gateway receives in the question', async () => {
     for (const [target, host] of [
       ['http://api.example.com/hosted', 'other.test'],
       ['http://other.test/hosted', 'api.example.com'],
@@ -403,7 +408,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     }
   })
 
-  it('no client reaches the path of the questions', async () => {
+  it('no client can send a question to the gateway through the proxy', async () => {
     const forged = [
       'X-Forwarded-Uri: /public/x',
       'X-Forwarded-Method: GET',
@@ -433,7 +438,7 @@ function behavesAsDocumented(start: StartProxy, { bodyOf, dropsNames, startBehin
     expect(service.seen).toEqual([])
   })
 
-  it('the gateway serves its own paths through the proxy', async () => {
+  it('the proxy forwards requests for the paths of the gateway to the gateway', async () => {
     const { email, password } = user
     const body = JSON.stringify({ email, password })
     const login = await send('POST', '/api/v1/auth/login', [`Content-Length: ${body.length}`], body)
@@ -509,7 +514,8 @@ describeWithCaddy('Caddy with deploy/forward-auth/Caddyfile', () => {
   behavesAsDocumented(caddyWith(), {
     bodyOf: () => ({ error: expect.any(String) }),
     dropsNames: false,
-    // The load balancer may pass the client's own X-Forwarded-Host on, and Caddy would keep it.
+    // This is tested only for Caddy. If Caddy trusts the load balancer, it keeps the client's X-Forwarded-Host by
+    // default.
     startBehindBalancer: caddyWith('trusted_proxies 127.0.0.0/8\n'),
   })
 })

@@ -1,4 +1,4 @@
-// Starts nginx and Caddy with the files of deploy/forward-auth. Only addresses differ from the files.
+// Starts nginx and Caddy with the files of deploy/forward-auth. Replaces the addresses, and can add settings.
 import { inject } from 'vitest'
 import { read } from '../deploy/read.ts'
 import { startCaddy } from '../support/caddy.ts'
@@ -8,7 +8,7 @@ import type { Server } from '../support/servers.ts'
 /** @param peage the URL of the gateway @param service the URL of the service */
 export type StartProxy = (peage: string, service: string) => Promise<Server>
 
-/** @param settings further directives of the `http` block */
+/** @param settings additional directives for the `http` block */
 export function nginxWith(settings = ''): StartProxy {
   return (peage, service) =>
     startNginxWith(
@@ -24,7 +24,7 @@ export function nginxWith(settings = ''): StartProxy {
     )
 }
 
-/** @param settings further directives of the `forward_auth` block */
+/** @param settings additional directives for the `forward_auth` block */
 export function caddyWith(settings = ''): StartProxy {
   return (peage, service) =>
     startCaddy(inject('caddyBin'), port =>

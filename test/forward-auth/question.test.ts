@@ -1,4 +1,5 @@
-// Tests what a proxy may ask, in both forms, and what the gateway ignores in a question.
+// Tests the questions of proxies (docs/forward-auth.md). At the path /.peage/authorize itself, a question describes the
+// client's request in `X-Forwarded-*` headers. On a longer path, the rest of the path is the client's path.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
 import { spellingsOf } from '../security/spellings.ts'
@@ -36,7 +37,7 @@ routes:
     sent(requestBytes(method, question, lines), method)
   const complete = ['X-Forwarded-Method: GET', 'X-Forwarded-Uri: /public/x', 'X-Forwarded-Host: gw.test']
 
-  it('on the path itself is about the method, the target and the host in X-Forwarded headers', async () => {
+  it('with only the path /.peage/authorize is about the method, target and host in its X-Forwarded headers', async () => {
     expect(await asked(complete)).toBe('200')
     expect(await asked(complete.map(line => line.toUpperCase().replace('/PUBLIC', '/public')))).toBe('200')
     expect(await sent(inFields({ method: 'POST', target: '/posted' }))).toBe('200')
@@ -46,13 +47,13 @@ routes:
   })
 
   it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND'])(
-    'may have the method %s',
+    'may itself have the method %s',
     async method => {
       expect(await asked(complete, method)).toBe('200')
     },
   )
 
-  it.each(['method', 'uri', 'host'])('without X-Forwarded-%s, or with two, gets 400', async name => {
+  it.each(['method', 'uri', 'host'])('gets 400 without X-Forwarded-%s, or with two', async name => {
     const others = complete.filter(line => !line.toLowerCase().startsWith(`x-forwarded-${name}:`))
     const [own = ''] = complete.filter(line => !others.includes(line))
     expect(others).toHaveLength(2)
@@ -75,16 +76,16 @@ routes:
     ['the method CONNECT', ['CONNECT', '/public/x', 'gw.test']],
     ['an unknown method', ['FETCH', '/public/x', 'gw.test']],
     ['a method with a quotation mark', ['"', '/public/x', 'gw.test']],
-  ])('with %s gets 400', async (_, [method, target, host]) => {
+  ])('gets 400 if its X-Forwarded headers contain %s', async (_, [method, target, host]) => {
     const lines = [`X-Forwarded-Method: ${method}`, `X-Forwarded-Uri: ${target}`, `X-Forwarded-Host: ${host}`]
     const answer = await send(at.gateway.url, requestBytes('GET', path, lines))
     expect(codeOf(answer)).toBe('400 request_invalid')
-    // The proxy needs its connection for other clients.
+    // The connection must stay open, because the proxy also uses it for other clients.
     expect(value(answer, 'connection')).toBe('keep-alive')
     expect(() => at.gateway.log.map(line => JSON.parse(line))).not.toThrow()
   })
 
-  it('on a longer path is about its own method, host, path and query', async () => {
+  it('with a path after /.peage/authorize is about this path, and about its own method, host and query', async () => {
     expect(await sent(inPath({ target: '/public/x?y=1' }))).toBe('200')
     expect(await sent(inPath({ method: 'POST', target: '/posted' }))).toBe('200')
     expect(await sent(inPath({ target: '/posted' }))).toBe('405 method_not_allowed')
@@ -96,7 +97,7 @@ routes:
     expect(await sent(inPath({ target: '/guarded/x?as=nginx' }))).toBe('401 token_invalid')
   })
 
-  it('on a longer path ignores X-Forwarded headers about method, target and host', async () => {
+  it('with a path after /.peage/authorize is not affected by X-Forwarded headers about method, target and host', async () => {
     const forged = ['X-Forwarded-Method: GET', 'X-Forwarded-Uri: /public/x', 'X-Forwarded-Host: gw.test']
     expect(await sent(inPath({ target: '/guarded/x', lines: forged }))).toBe('401 token_invalid')
     const twice = [...forged, ...forged]
@@ -111,14 +112,14 @@ routes:
     '/.peage/%61uthorize',
     '/%2epeage/authorize/public/x',
     '/.Peage/authorize/public/x',
-  ])('in another spelling of the path, %s, gets 404', async spelling => {
+  ])('gets 404 if its path is in another spelling: %s', async spelling => {
     expect(await asked(complete, 'GET', spelling)).toBe('404 route_unknown')
     const absolute = `http://gw.test${path}/public/x`
     expect(await asked(['Host: gw.test', ...complete], 'GET', absolute)).toBe('404 route_unknown')
     expect(at.upstream.received).toEqual([])
   })
 
-  it('at a path that only begins with the same characters is a request of a client', async () => {
+  it('counts as a request of a client if its path only begins like the path for questions', async () => {
     expect(await asked(complete, 'GET', `${path}r`)).toBe('200')
     expect(at.upstream.received.splice(0)).toMatchObject([{ url: `${path}r` }])
   })
@@ -129,7 +130,7 @@ routes:
     ['the path for nginx', `${path}?as=nginx`],
     ['a longer path that no route accepts', `${path}/%2e%2e/x`],
     ['a longer path with a forbidden character', `${path}/a;b\\`],
-  ])('from an address outside `from` gets 404 on %s, whatever it contains', async (_, question) => {
+  ])('gets 404 on %s if its address is not in `from`, whatever its headers contain', async (_, question) => {
     const outside = (lines: readonly string[], method = 'GET') =>
       send(at.gateway.url, requestBytes(method, question, lines), method, '127.0.0.2')
     const lists = [
@@ -147,7 +148,7 @@ routes:
     expect(codeOf(await outside(preflight, 'OPTIONS'))).toBe('404 route_unknown')
   })
 
-  describe('has as client', () => {
+  describe('has as the address of the client', () => {
     const clientOf = async (fields: readonly string[]) => {
       at.gateway.log.length = 0
       const answers = [
@@ -185,7 +186,7 @@ routes:
       expect(await clientOf(fields)).toBe(client)
     })
 
-    it('an address whose limits are separate from the limits of other addresses', async () => {
+    it('an address that has its own rate limit', async () => {
       const from = (address: string) =>
         sent(inFields({ target: '/limited/x', lines: [`X-Forwarded-For: ${address}`] }))
       expect(await from('203.0.113.1')).toBe('200')
@@ -203,7 +204,7 @@ routes:
       ['x', 'user', 'scopes'],
       ['x', 'peage', 'assertion'],
     ]
-    it.each(names)('gets 400: %s-%s-%s', async (...words) => {
+    it.each(names)('gets 400 (the exact name begins with %s-%s-%s)', async (...words) => {
       const exact = words.join('-')
       for (const name of [...spellingsOf(...words), `_${exact}`, `${exact}_`, exact.replace('-', '_')]) {
         const isExact = name.toLowerCase() === exact
@@ -216,7 +217,7 @@ routes:
       }
     })
 
-    it('gets 400 before every other refusal, also for a preflight', async () => {
+    it('gets 400 even if its path is invalid or its credential is missing', async () => {
       expect(await sent(inPath({ target: '/nothing/..', lines: ['X_User_Id: 1'] }))).toBe(
         '400 request_invalid',
       )
@@ -225,14 +226,14 @@ routes:
       )
     })
 
-    it('and similar names that are not identity headers are accepted', async () => {
+    it('is accepted if the name is only similar to the name of an identity header', async () => {
       expect(await asked([...complete, 'X_User_Name: 1', 'X.Peage: 1', 'xUser-Id: 1', 'X-Userid: 1'])).toBe(
         '200',
       )
     })
   })
 
-  it('has the credentials of the client, and ignores its own identity headers', async () => {
+  it('is decided with the credentials of the client, and its identity headers are ignored', async () => {
     const lines = [bearer(), 'X-User-Id: 999', 'X-User-Plan: pro', 'X-Peage-Assertion: forged']
     const answer = await send(at.gateway.url, inFields({ target: '/guarded/x', lines }))
     expect(identityOf(answer)).toEqual({ ...nobody, 'x-user-id': String(user.id), 'x-user-plan': 'free' })
@@ -244,7 +245,7 @@ routes:
     )
   })
 
-  it('about a WebSocket handshake is decided like a GET, and the response is never 101', async () => {
+  it('is decided like a GET if it is about a WebSocket handshake, and the response is never 101', async () => {
     const handshake = [
       'Connection: Upgrade',
       'Upgrade: websocket',
@@ -257,7 +258,7 @@ routes:
       expect(await question([...handshake, bearer()])).toBe('200')
       expect(await question([...handshake, token])).toBe('401 token_invalid')
       expect(await question([token])).toBe('401 token_invalid')
-      // An invalid handshake is an ordinary request.
+      // An incomplete handshake counts as an ordinary request.
       expect(await question([...handshake.slice(0, 2), bearer()])).toBe('200')
     }
     expect(at.upstream.received).toEqual([])
@@ -280,7 +281,7 @@ routes:
     }
   })
 
-  it('with Expect gets its response at once, and the connection is closed', async () => {
+  it('gets its response immediately if it has the header Expect, and the connection is then closed', async () => {
     for (const expectation of ['100-continue', 'something-else']) {
       const lines = [...complete, `Expect: ${expectation}`, 'Content-Length: 5']
       const answer = await send(at.gateway.url, requestBytes('POST', path, lines))
@@ -291,7 +292,7 @@ routes:
     expect(value(answer, 'connection')).toBe('close')
   })
 
-  it('may use HTTP/1.0, also without Host', async () => {
+  it('may use HTTP/1.0, even without the header Host', async () => {
     const old = (target: string, lines: readonly string[]) =>
       sent(Buffer.from([`GET ${target} HTTP/1.0`, ...lines, '', ''].join('\r\n'), 'latin1'))
     expect(await old(path, complete)).toBe('200')
@@ -301,7 +302,7 @@ routes:
     expect(at.upstream.received.splice(0)).toEqual([])
   })
 
-  it('that is not valid HTTP is refused, and its connection is closed', async () => {
+  it('is refused if it is not valid HTTP, and its connection is closed', async () => {
     const refused = async (lines: readonly string[], bytes = '') => {
       const connection = new RawConnection(at.gateway.url)
       try {
@@ -320,7 +321,7 @@ routes:
     expect(await refused([`X-Long: ${'a'.repeat(17_000)}`])).toEqual(['431 headers_too_large', true])
   })
 
-  it('about an OPTIONS request ignores Max-Forwards, because the proxy forwards the request', async () => {
+  it('is not affected by Max-Forwards if it is about an OPTIONS request, because the proxy forwards that request', async () => {
     expect(
       await sent(inFields({ method: 'OPTIONS', target: '/guarded/x', lines: ['Max-Forwards: 0'] })),
     ).toBe('401 token_invalid')

@@ -1,4 +1,5 @@
-// Tests the responses to questions: identity, refusals as for clients, the statuses for nginx, counting, log and metric.
+// Tests the responses to the questions of proxies (docs/forward-auth.md): identity headers, refusals, the statuses for
+// nginx, counted uses, log and metrics.
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -67,7 +68,10 @@ routes:
   })
   const bearer = ({ access }: TestUser) => `Authorization: Bearer ${access}`
   const ask = (about: ClientRequest) => send(at.gateway.url, inFields(about))
-  /** Sends a request of a client, and both forms of the question about it. */
+  /**
+   * Sends a request as a client, and then two questions about it: with `X-Forwarded-*` headers, and with the target in
+   * the path.
+   */
   async function every(request: ClientRequest): Promise<RawAnswer[]> {
     const { method } = request
     return [
@@ -89,7 +93,7 @@ routes:
     return [keyId, `X-API-Key: ${key}`]
   }
 
-  it('about an allowed request is a 200 without a body, with every identity header', async () => {
+  it('is a 200 with every identity header and without a body if the request is allowed', async () => {
     for (const about of [inFields, inPath]) {
       const answer = await send(at.gateway.url, about({ target: '/mine/x', lines: [bearer(pro)] }))
       expect(codeOf(answer)).toBe('200')
@@ -103,7 +107,7 @@ routes:
     expect(at.upstream.received).toEqual([])
   })
 
-  it('about an anonymous request has every identity header, and all are empty', async () => {
+  it('has every identity header if the request is anonymous, but all are empty', async () => {
     expect(identityOf(await ask({ target: '/public/x', lines: [bearer(pro)] }))).toEqual(nobody)
     expect(identityOf(await ask({ target: '/maybe' }))).toEqual(nobody)
     expect(codeOf(await ask({ target: '/maybe', lines: ['Authorization: Bearer x'] }))).toBe(
@@ -111,7 +115,7 @@ routes:
     )
   })
 
-  it('has the email, the API key with its scopes, and the assertion, as a service would receive them', async () => {
+  it('has the same email, key ID, scopes and assertion headers that the service would receive from the gateway', async () => {
     const [keyId, key] = await newKey(pro, ['data:read', 'data:write'])
     const answer = await ask({ target: '/all', lines: [key] })
     const { 'x-peage-assertion': assertion = '', ...others } = identityOf(answer)
@@ -152,7 +156,7 @@ routes:
       '400 credentials_ambiguous',
     ],
     ['another letter case', { target: '/MINE/x/' }, '401 token_invalid'],
-  ])('about a request with %s is the refusal that a client gets', async (_, request, code) => {
+  ])('is the same refusal that a client gets for a request with %s', async (_, request, code) => {
     const [own, ...others] = await every(request)
     for (const other of others) {
       expect(codeOf(other)).toBe(code)
@@ -167,7 +171,7 @@ routes:
     expect(own && codeOf(own)).toBe(code)
   })
 
-  it('about a user of another plan, or without a verified email, is the 403 that a client gets', async () => {
+  it('is the same 403 that a client gets for an insufficient plan, an unverified email or a missing scope', async () => {
     const [own, ...others] = await every({ target: '/pro/x', lines: [bearer(free)] })
     for (const other of others) expect(other.body.toString()).toBe(own?.body.toString())
     expect(JSON.parse(String(own?.body))).toMatchObject({ required: ['pro'], current_plan: 'free' })
@@ -178,7 +182,7 @@ routes:
     expect(await codes({ target: '/all', lines: [key] })).toEqual(Array(3).fill('403 scope_insufficient'))
   })
 
-  it('about a gateway path is 404, because the proxy sends these paths to the gateway', async () => {
+  it('is 404 for the paths of the gateway, because a proxy must send these requests to the gateway instead', async () => {
     const own = [
       '/api/v1/auth/login',
       '/API/v1/auth/usage/',
@@ -195,7 +199,7 @@ routes:
     }
   })
 
-  it('about a path with duplicate slashes is 400, unless the route allows them', async () => {
+  it('is 400 for a path with duplicate slashes, unless the route allows duplicate slashes', async () => {
     for (const target of ['//mine/x', '/mine//x', '/mine/x//', '//nothing', '//api/v1/auth/login']) {
       const lines = [bearer(pro)]
       expect([target, codeOf(await ask({ target, lines }))]).toEqual([target, '400 path_invalid'])
@@ -207,11 +211,11 @@ routes:
     for (const target of ['/slashes//x', '//slashes/x', '/slashes///']) {
       expect([target, ...(await codes({ target }))]).toEqual([target, '200', '200', '200'])
     }
-    // The query is not a part of the path.
+    // Duplicate slashes in the query are allowed.
     expect(codeOf(await ask({ target: '/mine/x?u=//y', lines: [bearer(pro)] }))).toBe('200')
   })
 
-  it('does not depend on the length of the body, or on the targets of the upstream', async () => {
+  it('does not depend on the length of the body, or on whether a target of the upstream is available', async () => {
     const lines = ['Content-Length: 5']
     const small = async (bytes: Buffer) =>
       codeOf(await send(at.gateway.url, Buffer.concat([bytes, Buffer.from('five!')])))
@@ -226,7 +230,7 @@ routes:
     expect(codeOf(await ask({ target: '/down', lines: [bearer(free)] }))).toBe('200')
   })
 
-  it('counts one daily use if it is 200, together with the requests of clients', async () => {
+  it('counts as a daily use only if it is a 200, and questions and client requests share the daily uses', async () => {
     const uses = async () => {
       const [row] = await at.gateway.sql<{ daily_usage: number }>(
         'select daily_usage from users where id = $1',
@@ -250,20 +254,20 @@ routes:
     expect(at.upstream.received).toEqual([])
   })
 
-  it('counts a use of OPTIONS with Max-Forwards: 0, because the proxy forwards the request', async () => {
+  it('counts as a daily use even for OPTIONS with Max-Forwards: 0, because the proxy forwards the request', async () => {
     const request = { method: 'OPTIONS', target: '/daily/x', lines: ['Max-Forwards: 0', bearer(free)] }
     const asked = () => send(at.gateway.url, inPath(request), 'OPTIONS')
     expect([codeOf(await asked()), codeOf(await asked())]).toEqual(['200', '429 daily_limit_reached'])
   })
 
-  it('accepts one of many concurrent questions of a user with one daily use', async () => {
+  it('is a 200 for only one of 20 concurrent questions if the user has one daily use', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => ask({ target: '/daily/x', lines: [bearer(free)] })),
     )
     expect(answers.map(codeOf).sort()).toEqual(['200', ...Array(19).fill('429 daily_limit_reached')])
   })
 
-  it('counts uses of quotas, and shows them in RateLimit headers', async () => {
+  it('counts as a use of the quota, and its RateLimit headers show the remaining uses', async () => {
     const lines = [bearer(free)]
     const first = await ask({ target: '/exports/x', lines })
     expect([codeOf(first), value(first, 'ratelimit-policy')]).toEqual(['200', '"quota:exports";q=2'])
@@ -274,7 +278,7 @@ routes:
     expect(JSON.parse(spent.body.toString())).toMatchObject({ quota: 'exports', limit: 2, used: 2 })
   })
 
-  it('shares rate limits with the requests of clients', async () => {
+  it('counts toward the same rate limit as the requests of clients', async () => {
     const lines = [bearer(free)]
     const first = await ask({ target: '/limited/x', lines })
     expect([codeOf(first), value(first, 'ratelimit')]).toEqual([
@@ -288,7 +292,7 @@ routes:
     )
   })
 
-  it('to a preflight that the gateway answers is the 204 of a client, with empty identity headers', async () => {
+  it('is the 204 that a client gets, with added empty identity headers, if the question is about a preflight', async () => {
     const [own, ...others] = await every({ method: 'OPTIONS', target: '/open', lines: preflight })
     const fieldsOf = (answer?: RawAnswer) =>
       answer?.fields.filter(([name]) => !['date', 'x-request-id'].includes(name) && !(name in nobody))
@@ -298,7 +302,7 @@ routes:
       expect(value(other, 'access-control-allow-origin')).toBe('https://app.example.com')
     }
     expect(own && identityOf(own)['x-user-id']).toBeUndefined()
-    // Without CORS, the gateway decides like about any other request.
+    // On a route without CORS, a preflight is decided like any other request.
     expect(await codes({ method: 'OPTIONS', target: '/mine/x', lines: preflight })).toEqual(
       Array(3).fill('401 token_invalid'),
     )
@@ -312,14 +316,14 @@ routes:
     ])
   })
 
-  describe('with ?as=nginx', () => {
+  describe('with the query ?as=nginx', () => {
     const forNginx = (about: ClientRequest) => send(at.gateway.url, inFields(about, `${path}?as=nginx`))
     const told = async (about: ClientRequest) => {
       const answer = await forNginx(about)
       return [answer.status, value(answer, 'x-peage-status'), value(answer, 'x-peage-error')]
     }
 
-    it('has the status 403 instead of other refusals, and the real status in X-Peage-Status', async () => {
+    it('has the status 403 for every refusal except 401, and the real status in X-Peage-Status', async () => {
       expect(await told({ target: '/mine/x' })).toEqual([401, '401', 'token_invalid'])
       expect(await told({ target: '/pro/x', lines: [bearer(free)] })).toEqual([
         403,
@@ -367,7 +371,7 @@ routes:
       )
     })
 
-    it('applies only to the exact query', async () => {
+    it('has the real status if the query is not exactly ?as=nginx', async () => {
       for (const query of ['?as=caddy', '?as=nginx&x', '?x&as=nginx', '?AS=nginx', '?']) {
         const answer = await send(at.gateway.url, inFields({ target: '/nothing' }, path + query))
         expect([query, codeOf(answer), value(answer, 'x-peage-status')]).toEqual([
@@ -379,7 +383,7 @@ routes:
     })
   })
 
-  it('is logged and counted with the method, path, host, client and route of the request that the proxy asks about', async () => {
+  it('is logged and counted with the method, path, host, address and route of the client’s request', async () => {
     at.gateway.log.length = 0
     const lines = [bearer(pro), 'X-Forwarded-For: 203.0.113.9', 'X-Request-Id: from-the-proxy']
     await ask({ method: 'DELETE', target: '/mine/x?token=secret', host: 'api.example.com', lines })
@@ -422,7 +426,7 @@ routes:
     expect(metrics).not.toMatch(/http_requests_total\{route="mine",method="DELETE",status="200"\}/)
   })
 
-  it('to a client that requests a route without upstream from the gateway itself is 404', async () => {
+  it('is only for proxies, so a client that requests a route without an upstream directly gets 404', async () => {
     for (const lines of [
       [],
       [bearer(pro)],
@@ -461,7 +465,7 @@ routes:
   const code = async (method: string, target: string, host?: string, lines: string[] = []) =>
     codeOf(await send(at.gateway.url, direct({ method, target, lines, ...(host && { host }) }), method))
 
-  it('hides less specific routes from clients of the gateway', async () => {
+  it('hides less specific routes, so clients that request its path from the gateway get 404', async () => {
     expect(await code('GET', '/a/b')).toBe('404 route_unknown')
     expect(await code('POST', '/a/b')).toBe('200')
     expect(await code('GET', '/a/c')).toBe('200')
@@ -470,7 +474,7 @@ routes:
     expect(at.upstream.received.splice(0).map(({ url }) => url)).toEqual(['/a/b', '/a/c', '/hosted'])
   })
 
-  it('adds no method to the Allow header for clients, and is 404 for every method if there is no other route', async () => {
+  it('adds no method to the Allow header for clients, and they get 404 if the path has no other route', async () => {
     const answer = await send(at.gateway.url, direct({ method: 'DELETE', target: '/a/b' }))
     expect([codeOf(answer), value(answer, 'allow')]).toEqual(['405 method_not_allowed', 'POST'])
     expect(await code('GET', '/only')).toBe('404 route_unknown')
@@ -478,7 +482,7 @@ routes:
     expect([codeOf(asked), value(asked, 'allow')]).toEqual(['405 method_not_allowed', 'GET, HEAD, POST'])
   })
 
-  it('is an unknown path for CORS, so a web page of `server.cors` can read the 404', async () => {
+  it('counts as an unknown path for CORS, so web pages from the origins of `server.cors` can read the 404', async () => {
     const answer = await send(at.gateway.url, direct({ target: '/a/b', lines: [page] }))
     expect([codeOf(answer), value(answer, 'access-control-allow-origin')]).toEqual([
       '404 route_unknown',
@@ -500,7 +504,7 @@ routes:
     expect(value(before, 'access-control-allow-origin')).toBeUndefined()
   })
 
-  it('leaves gateway paths 404 for a preflight that a proxy asks about, also with `server.cors`', async () => {
+  it('does not change that a question about a preflight for a gateway path gets 404, even with `server.cors`', async () => {
     const question = inFields(
       { method: 'OPTIONS', target: '/api/v1/auth/login', lines: preflight },
       '/ask/it',
@@ -508,7 +512,7 @@ routes:
     expect(codeOf(await send(at.gateway.url, question))).toBe('404 route_unknown')
   })
 
-  it('leaves the path of questions 404 for addresses that may not ask, also with `server.cors`', async () => {
+  it('does not change that addresses outside `from` get 404 at the path for questions, even with `server.cors`', async () => {
     const outside = (bytes: Buffer, method: string) => send(at.gateway.url, bytes, method, '127.0.0.2')
     for (const target of ['/ask/it', '/ask/it/a/b']) {
       const answer = await outside(direct({ method: 'OPTIONS', target, lines: preflight }), 'OPTIONS')

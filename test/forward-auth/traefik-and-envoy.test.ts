@@ -1,4 +1,5 @@
-// Tests the files for Traefik and Envoy, with questions in the exact shape in which these proxies send them.
+// Tests the files for Traefik and Envoy in deploy/forward-auth. The proxies do not run. Instead, the tests build the
+// questions (docs/forward-auth.md) that these proxies would send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { documentsOf, type Manifest, yamlOf } from '../deploy/read.ts'
 import { corpus, guarded } from '../security/corpus.ts'
@@ -25,9 +26,9 @@ interface ClientRequest {
 }
 
 interface Proxy {
-  /** Returns the question about a request, byte for byte. */
+  /** Returns the bytes of the question that the proxy sends about the request. */
   question(request: ClientRequest): Buffer
-  /** Returns the headers that the service receives after this response of the gateway. */
+  /** Returns the headers that the proxy sends to the service after this response of the gateway. */
   toService(request: ClientRequest, answer: RawAnswer): Field[]
 }
 
@@ -56,13 +57,13 @@ const forwarded = [
   'x-real-ip',
 ]
 
-/** Removes the headers that `Connection` names, as both proxies do before everything else. */
+/** Returns the headers without those that `Connection` names. Both proxies remove these headers first. */
 function nominated(fields: readonly Field[]): Field[] {
   const names = named(fields, ['connection']).flatMap(([, text]) => text.toLowerCase().split(/, */))
   return without(fields, names)
 }
 
-/** Traefik 3 with `trustForwardHeader: false`: a GET without a body, with all headers of the client. */
+/** Traefik 3 with `trustForwardHeader: false`. Its question is a GET without a body, with the client's headers. */
 const traefik: Proxy = {
   question({ method, target, host, fields }) {
     const own: Field[] = [
@@ -102,7 +103,10 @@ const traefik: Proxy = {
   },
 }
 
-/** Envoy 1.26 or later: the client's method, host and path, with an empty body and only the allowed headers. */
+/**
+ * Envoy 1.26 or later. Its question has the client's method, host and path. It has an empty body, and only the headers
+ * in `allowed_headers`.
+ */
 const envoyProxy: Proxy = {
   question({ method, target, host, fields }) {
     const patterns: { exact?: string; safe_regex?: { regex: string } }[] = extAuthz.allowed_headers.patterns
@@ -130,7 +134,10 @@ const envoyProxy: Proxy = {
   },
 }
 
-/** Returns the headers after the early mutations, with the address that Envoy appends. */
+/**
+ * Returns the client's headers as Envoy changes them first. Envoy removes the headers in
+ * `early_header_mutation_extensions`, and appends the client's address to X-Forwarded-For.
+ */
 function received(fields: readonly Field[]): Field[] {
   const [early] = manager.early_header_mutation_extensions
   const removed: string[] = early.typed_config.mutations.map(({ remove }: { remove: string }) => remove)
@@ -177,7 +184,7 @@ describe.each([
     )
   const own = () => ({ 'x-user-id': String(user.id), 'x-user-plan': 'free' })
 
-  it('gets 200 with the identity, or the refusal of the gateway', async () => {
+  it('gets a 200 with the identity, or a refusal of the gateway', async () => {
     const allowed = await ask({ target: `${guarded}/x?y=1`, fields: [bearer()] })
     expect([codeOf(allowed.answer), identityIn(allowed.fields)]).toEqual(['200', own()])
     expect(named(allowed.fields ?? [], ['authorization', 'x-api-key'])).toEqual([])
@@ -190,21 +197,21 @@ describe.each([
     expect(Number(value(refused.answer, 'retry-after'))).toBeGreaterThan(0)
   })
 
-  it('asks with the method and the host of the client', async () => {
+  it('sends the method and the host of the client in the question', async () => {
     expect(codeOf((await ask({ method: 'POST', target: '/posted' })).answer)).toBe('200')
     expect(codeOf((await ask({ target: '/posted' })).answer)).toBe('405 method_not_allowed')
     expect(codeOf((await ask({ target: '/hosted' })).answer)).toBe('200')
     expect(codeOf((await ask({ target: '/hosted', host: 'other.test' })).answer)).toBe('404 route_unknown')
   })
 
-  it('asks with the address of the client', async () => {
+  it('sends the address of the client in the question', async () => {
     gateway.log.length = 0
     await ask({ fields: [['X-Forwarded-For', '198.51.100.1']] })
     const clients = () => gateway.log.map(line => JSON.parse(line)).flatMap(({ client }) => client ?? [])
     await expect.poll(clients).toEqual(['203.0.113.9'])
   })
 
-  it('asks with the CORS headers of the client', async () => {
+  it('sends the CORS headers of the client in the question', async () => {
     const fields: Field[] = [
       ['Origin', 'https://app.example.com'],
       ['Access-Control-Request-Method', 'GET'],
@@ -238,7 +245,7 @@ describe.each([
     }
   })
 
-  it('is not misled by X-Forwarded headers of a client, and does not forward them', async () => {
+  it('uses no X-Forwarded header of a client in the question, and does not forward these headers to the service', async () => {
     const forged: Field[] = [
       ['X-Forwarded-Uri', '/public/x'],
       ['X-Forwarded-Method', 'OPTIONS'],
@@ -260,7 +267,7 @@ describe.each([
     }
   })
 
-  it('gets no 200 about a path of the attack corpus that would reach the guarded prefix', async () => {
+  it('gets no 200 for an attack path that would reach the guarded prefix', async () => {
     for (const { id, raw_target, raw_target_note, allowed_status } of corpus.paths) {
       const target = Buffer.from(raw_target, raw_target_note === undefined ? 'latin1' : 'utf8').toString(
         'latin1',
@@ -272,7 +279,7 @@ describe.each([
     }
   })
 
-  it('gets 404 about the path of the questions and about other paths of the gateway', async () => {
+  it('gets 404 if the client requests the path for questions or another path of the gateway', async () => {
     for (const target of [path, `${path}/public/x`, '/api/v1/auth/login'])
       expect(codeOf((await ask({ target, fields: [bearer()] })).answer)).toBe('404 route_unknown')
   })

@@ -1,4 +1,4 @@
-// Builds a request like node:http, but without a socket. Repeated headers stay separate in `rawHeaders`.
+// Builds a request as node:http would, but without a connection. Repeated headers stay separate in `rawHeaders`.
 import type { IncomingMessage } from 'node:http'
 import { createStubRequest, type HeaderList } from '../../src/explain/stub-request.ts'
 

@@ -1,4 +1,4 @@
-// Tests that requests without a body are read immediately, and do not stay in memory after their responses.
+// Tests `readBodyless` and `releaseBodyless`, which save CPU and memory for requests without a body.
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -46,14 +46,14 @@ afterEach(() => {
 })
 
 describe('a request without a body', () => {
-  it('does not emit `end` or `close`, to save CPU', async () => {
+  it('emits neither `end` nor `close` after `readBodyless`, which saves CPU', async () => {
     await get('/unread')
     await get('/released')
     await kept()
     expect(events).toEqual(['/unread end', '/unread close'])
   })
 
-  it('is released from memory after its response, although the parser of Node would keep it until the next request', async () => {
+  it('is released from memory by `releaseBodyless`, although Node’s parser would keep it until the next request', async () => {
     for (let i = 0; i < 3; i += 1) expect(await get('/released')).toBe('ok')
     expect(await kept()).toBe(0)
     await get('/kept')

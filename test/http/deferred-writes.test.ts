@@ -11,7 +11,7 @@ import { listen } from '../support/upstream.ts'
 const seed = 20_261_122
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** A write that itself defers further writes at the moment when it is sent. */
+/** A deferred write. When it is sent, it defers the writes in `defers`. */
 interface Write {
   defers: Write[]
 }
@@ -54,8 +54,8 @@ describe('deferred writes', () => {
             expect(sent.length).toBeGreaterThanOrEqual(madeBefore)
           }
         }
-        // Each write may defer further writes to the next turn. Therefore, the test waits for one turn per level of
-        // writes.
+        // Each write can defer further writes to the next turn. Therefore, the test waits one turn for each level of
+        // nested writes.
         for (let depth = 0; depth < deepest; depth += 1) await nextTurn()
         expect(sent).toEqual(Array.from({ length: made }, (_, id) => id))
       }),

@@ -1,4 +1,5 @@
-// Tests that V8 does not optimize the WebAssembly of PGlite, which would take 600 MB of memory.
+// Tests that V8 does not optimize the WebAssembly of PGlite, because this would take up to 600 MB of memory. Also tests
+// that `tickRecord` is a tick of Node.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { expect, it } from 'vitest'

@@ -17,8 +17,8 @@ describe('a request body', () => {
   })
 
   /**
-   * Starts a request. Returns an object that always shows the number of bytes read so far, and the failure if there is
-   * one.
+   * Starts a request. Returns an object whose properties are kept up to date: the number of bytes read so far, and the
+   * error, if any.
    */
   async function receive(limits: { idleTimeoutMs: number; totalTimeoutMs?: number }, isRead = true) {
     const received = { bytes: 0, failure: undefined as Refusal | undefined }

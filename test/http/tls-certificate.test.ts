@@ -75,7 +75,7 @@ describe('a replaced TLS certificate', () => {
     expect(rejections().join()).not.toContain('PRIVATE')
   })
 
-  it('is not used if the old file is restored, and the next key that does not match causes another warning', async () => {
+  it('is not used if the old file is restored before the key is replaced, and the next mismatch causes a new warning', async () => {
     replace('cert', second)
     await poll(2)
     replace('cert', first)
@@ -102,7 +102,7 @@ describe('a replaced TLS certificate', () => {
 
   it('if it cannot be read because of a system error, causes no warning, and the next certificate is used', async () => {
     rmSync(file('cert'))
-    // This link leads to a file that exists but cannot be read: every read fails with EIO.
+    // The file at the end of this link exists, but every read fails with EIO.
     symlinkSync('/proc/self/mem', file('cert'))
     await poll(5)
     expect(rejections()).toEqual([])

@@ -1,4 +1,4 @@
-// Tests that requests with `Upgrade` arrive unchanged, by themselves or between other requests, for any split of bytes.
+// Tests that requests with the header `Upgrade` arrive unchanged between other requests, however the bytes are split.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Worker } from 'node:worker_threads'
@@ -239,7 +239,7 @@ describe('a request with the header `Upgrade`', () => {
     [65_000, true],
     [70_000, false],
   ])(
-    'gets a response if few bytes arrive before the 101 response (%i bytes: %s)',
+    'gets a 101 response only if at most 64 KiB arrive before this response (%i bytes: %s)',
     async (length, isAnswered) => {
       let goOn = () => {}
       handleUpgrade = (_request, response) => {
@@ -271,7 +271,7 @@ describe('a request with the header `Upgrade`', () => {
     connection.close()
   })
 
-  it('lets its handler detach the socket once, and a request without `Upgrade` does not allow this', async () => {
+  it('lets its handler detach the socket once, but a request without `Upgrade` never does', async () => {
     const thrown: unknown[] = []
     const detach = (response: ServerResponse) => {
       try {

@@ -34,7 +34,7 @@ const payload = fc.oneof(
 const mask = fc.option(bytes({ minLength: 4, maxLength: 4 }), { nil: undefined })
 const lengthBytes = fc.constantFrom<Frame['lengthBytes']>(0, 2, 8)
 
-/** Generates any frame, also with reserved bits and opcodes, because extensions of the peers may use them. */
+/** Generates any frame, even with reserved bits and opcodes, because WebSocket extensions may use them. */
 const anyFrame: fc.Arbitrary<Frame[]> = fc
   .record({ flags: fc.nat(15), opcode: fc.nat(15), mask, payload, lengthBytes })
   .map(frame => [frame])
@@ -62,7 +62,7 @@ const cuts = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.constant(0), 
 })
 
 describe('a tracker of WebSocket frames', () => {
-  it('after each piece of data, knows whether a frame may begin there and whether there was a Close frame', () => {
+  it('knows after each piece of data whether a frame can begin next, and whether a Close frame was sent', () => {
     fc.assert(
       fc.property(frames, cuts, (sent, sizes) => {
         const { stream, boundaries, closedFrom } = encoded(sent)

@@ -48,7 +48,7 @@ describeOverSetups('the encryption with a new secret', ({ openDatabase: open }) 
     return id
   }
 
-  it('includes all keys and webhook secrets, and does not change their contents', async () => {
+  it('includes all signing keys and webhook secrets, and does not change their plain texts', async () => {
     const made = [await key(old.seal), await key(text => text), await key(now.seal)]
     expect(await reseal([keys()], both)).toEqual({ resealed: 2, already: 1, unreadable: [] })
     for (const { kid, text } of made) {
@@ -76,7 +76,7 @@ describeOverSetups('the encryption with a new secret', ({ openDatabase: open }) 
     expect(await stored()).toEqual(rows)
   })
 
-  it('reports rows that neither secret can decrypt, and does not change them', async () => {
+  it('reports rows that neither the new nor the old secret can decrypt, and does not change these rows', async () => {
     const { kid } = await key(another.seal)
     await key(old.seal)
     const id = await webhook('whsec_one', another)
@@ -86,7 +86,7 @@ describeOverSetups('the encryption with a new secret', ({ openDatabase: open }) 
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 0, already: 0, unreadable: [String(id)] })
   })
 
-  it('if a row changes at the same time, encrypts the new value, and ignores a row that is deleted', async () => {
+  it('encrypts the new value of a row that changes at the same time, and ignores a row that is deleted', async () => {
     const id = await webhook('whsec_before')
     const gone = await webhook('whsec_gone')
     const [column] = webhooks()

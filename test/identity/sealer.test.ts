@@ -5,7 +5,7 @@ import { createSealer, isSealed } from '../../src/identity/sealer.ts'
 const sealer = await createSealer('a secret')
 
 describe('sealed secrets', () => {
-  it('can be decrypted with the same secret and context, also in another process', async () => {
+  it('can be decrypted by another sealer with the same secret and the same context', async () => {
     const again = await createSealer('a secret')
     fc.assert(
       fc.property(fc.string(), fc.string(), (plain, context) => {
@@ -16,7 +16,7 @@ describe('sealed secrets', () => {
     )
   })
 
-  it('cannot be decrypted with another secret or context, and other texts can never be decrypted', async () => {
+  it('cannot be decrypted with another secret or context; texts that are not sealed cannot be decrypted either', async () => {
     const sealed = sealer.seal('plain', 'one')
     expect((await createSealer('another')).open(sealed, 'one')).toBeUndefined()
     expect(sealer.open(sealed, 'two')).toBeUndefined()
@@ -24,7 +24,7 @@ describe('sealed secrets', () => {
       expect(sealer.open(other, 'one')).toBeUndefined()
   })
 
-  it('can also be decrypted with the previous secret, but are encrypted only with the current secret', async () => {
+  it('can be decrypted if the previous secret encrypted them; new texts are encrypted only with the current secret', async () => {
     const both = await createSealer('another', 'a secret')
     const before = sealer.seal('plain', 'one')
     expect([both.open(before, 'one'), both.isCurrent(before, 'one')]).toEqual(['plain', false])
@@ -41,14 +41,14 @@ describe('sealed secrets', () => {
     for (let i = 0; i < body.length; i += 1) {
       const other = body[i] === 'A' ? 'B' : 'A'
       const changed = `sealed.v1.${body.slice(0, i)}${other}${body.slice(i + 1)}`
-      // The last character has unused bits. A change of only these bits does not change the bytes, so the test skips
-      // it.
+      // The last base64url character has unused bits. The test skips a change of only these bits, because the decoded
+      // bytes stay the same.
       if (Buffer.from(changed.slice(10), 'base64url').equals(Buffer.from(body, 'base64url'))) continue
       expect(sealer.open(changed, 'one')).toBeUndefined()
     }
   })
 
-  it('are different each time, and do not contain the plain text', () => {
+  it('differ each time the same text is sealed, and do not contain the plain text', () => {
     expect(sealer.seal('plain', 'one')).not.toBe(sealer.seal('plain', 'one'))
     expect(Buffer.from(sealer.seal('plain', 'one').slice(10), 'base64url').toString('latin1')).not.toContain(
       'plain',

@@ -95,7 +95,7 @@ routes:
     [3_600_000.123, '3600000.123'],
   ])('writes a duration of %f ms as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
-  it('contains the user ID of an admitted request, but only the error code of a request without credentials', async () => {
+  it('contains the user ID of an admitted request; for a request without credentials, it contains only the error code', async () => {
     const user = await newUser(plain)
     const admitted = await lineOf(requestBytes('GET', '/mine/a', [`Authorization: Bearer ${user.access}`]))
     const refused = await lineOf(requestBytes('GET', '/mine/a'))
@@ -104,7 +104,7 @@ routes:
   })
 
   it.each(['/public/"', '/nowhere/"},{"level":60', '/public/\\'])(
-    'writes one line of JSON for the target %j',
+    'writes one line of JSON for a request with the path %j',
     async target => {
       const { path, msg } = await lineOf(requestBytes('GET', target))
       expect([path, msg]).toEqual([target, 'request'])
@@ -112,7 +112,7 @@ routes:
   )
 
   it.each(['plain', 'secure'])(
-    'counts the bytes of each response, including its head, even if one %s connection carries several',
+    'counts the bytes of each response and its head, even if one %s connection carries several responses',
     async which => {
       const gateway = which === 'plain' ? plain : secure
       gateway.log.length = 0
@@ -147,7 +147,7 @@ routes:
     },
   )
 
-  it('if the client leaves, counts the bytes sent until then, or 0 if no response had begun', async () => {
+  it('counts the bytes that were sent before the client disconnected, or 0 if no response had begun', async () => {
     upstream.answer = (_request, response) => {
       response.write('x'.repeat(100_000))
     }
@@ -173,7 +173,7 @@ routes:
     expect(unanswered).not.toHaveProperty('status')
   })
 
-  it('contains the URL of the target that responded, and the time until its response head', async () => {
+  it('contains the URL of the target that responded, and the time until its response head arrived', async () => {
     upstream.answer = (_request, response) => {
       setTimeout(() => {
         response.writeHead(200).flushHeaders()

@@ -117,8 +117,8 @@ describeOverSetups('accounts and sessions', setup => {
     expect(answer.headers.get('cache-control')).toBe('public, max-age=300')
     const [key] = answer.body.keys as Record<string, unknown>[]
     expect(Object.keys(key ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
-    // Without auth.key_secret the key is stored unencrypted. Encryption with an empty secret would
-    // protect nothing.
+    // Without auth.key_secret, the key is stored unencrypted, because encryption with an empty secret would protect
+    // nothing.
     const [stored] = await at.gateway.sql<{ private_jwk: string }>('select private_jwk from signing_keys')
     expect(JSON.parse(stored?.private_jwk ?? '')).toMatchObject({ kty: 'EC', d: expect.any(String) })
   })
@@ -148,7 +148,7 @@ describeOverSetups('accounts and sessions', setup => {
       expect(await statuses(user)).toEqual([200, 200, 200])
     })
 
-    it('if the sessions and the key were revoked and the access token expired, stays refused after a reactivation', async () => {
+    it('stays refused after a reactivation if the sessions and the key were revoked and the access token has expired', async () => {
       const user = await withKey()
       await activate(user, 0)
       expect((await administer('DELETE', `${user.id}/sessions`)).status).toBe(200)

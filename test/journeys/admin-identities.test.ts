@@ -8,7 +8,7 @@ import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('the identities of a user, for operators,', setup => {
+describeOverSetups('the identities of a user in the admin API', setup => {
   const at = journey(setup, { admin: adminWithTokens, auth: providers }, () => mailSection())
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })
@@ -23,7 +23,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
   })
   const unknown = [404, 'provider_unknown', 'Fournisseur inconnu'] as const
 
-  it('are shown oldest first with issuer and `sub` to every role except "billing", and are in the export', async () => {
+  it('are shown with issuer and `sub`, oldest first, to every role except "billing", and are also exported', async () => {
     const user = await newUser(at.gateway)
     expect((await ask('GET', `${user.id}`)).body.identities).toEqual([])
     await giveIdentities(at.gateway, user, 'google', 'unused')
@@ -43,7 +43,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
     expect((await ask('GET', `${user.id}/export`)).body.identities).toEqual(expected)
   })
 
-  it('are removed by the name of the provider or by the issuer, with a notice and an audit entry', async () => {
+  it('can be removed by provider name or by issuer; each removal stores a notice and an audit entry', async () => {
     const [user, other] = [await newUser(at.gateway), await newUser(at.gateway)]
     for (const each of [user, other])
       await giveIdentities(at.gateway, each, 'google', 'keycloak', 'unused', 'gone')
@@ -61,7 +61,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
     expect(await kindsTo(at.gateway, user.email)).toEqual(Array(4).fill('identity_removed'))
   })
 
-  it('are removed even if the user is inactive or has no other way to sign in', async () => {
+  it('can be removed even if the user is inactive or has no other way to sign in', async () => {
     const user = await newUser(at.gateway)
     await takePassword(at.gateway, user)
     await giveIdentities(at.gateway, user, 'google')
@@ -95,7 +95,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
     expect((await auditOf(user.id)).every(({ changes }) => changes === null)).toBe(true)
   })
 
-  it('stay if the audit entry cannot be stored', async () => {
+  it('are not removed if the audit entry cannot be stored', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'google')
     await at.gateway.sql('alter table admin_audit rename to admin_audit_away')
@@ -108,7 +108,7 @@ describeOverSetups('the identities of a user, for operators,', setup => {
     expect(await kindsTo(at.gateway, user.email)).toEqual([])
   })
 
-  it('have the names of the configuration that is active after a reload', async () => {
+  it('are shown with the new provider names after a reload', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'google')
     await at.gateway.configure(['google: {', 'g-suite: {'])

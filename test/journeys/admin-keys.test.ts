@@ -7,7 +7,7 @@ import { adminWithTokens, tokens } from '../support/operator-tokens.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
-describeOverSetups('the API keys of a user, for operators,', setup => {
+describeOverSetups('the API keys of a user in the admin API', setup => {
   const at = journey(setup, { admin: adminWithTokens })
   const ask = (method: string, path: string, token = tokens.all) =>
     call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token })
@@ -28,7 +28,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     )
   const keys = '/admin/v1/users/:id/keys'
 
-  it('are listed newest first, live and revoked, without the key of /api/v1/user/api-token, to every role except "billing"', async () => {
+  it('are listed newest first, including revoked keys but not the key `api-token`, to every role except "billing"', async () => {
     const user = await newUser(at.gateway, 'pro')
     await createApiToken(user.access)
     const old = await create(user.access, 'old')
@@ -69,7 +69,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     expect(own.body.api_keys).toEqual(api_keys)
   })
 
-  it('can be revoked one by one; the key is refused from the response on, and the audit has its ID', async () => {
+  it('can be revoked one by one; the next request with the key is refused, and the audit log contains its ID', async () => {
     const user = await newUser(at.gateway, 'pro')
     const [one, other] = [await create(user.access, 'one'), await create(user.access, 'other')]
     const apiToken = await createApiToken(user.access)
@@ -88,7 +88,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     expect(await auditOf(user.id)).toEqual([entry('support', one.id), entry('all', `api-token-${id}`)])
   })
 
-  it('can be revoked all at once, of both kinds', async () => {
+  it('can be revoked all at once, including the key `api-token`', async () => {
     const user = await newUser(at.gateway, 'pro')
     const given = [
       (await create(user.access, 'a')).key,
@@ -103,7 +103,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     )
   })
 
-  it('are not changed by the revocation of an unknown key: 204 for an existing user, otherwise 404', async () => {
+  it('do not change if an unknown key is revoked; the status is 204 if the user exists, otherwise 404', async () => {
     const user = await newUser(at.gateway, 'pro')
     const stranger = await newUser(at.gateway, 'pro')
     const { id, key } = await create(user.access, 'kept')
@@ -113,7 +113,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     expect((await ask('DELETE', `${stranger.id}/keys/${id}`)).status).toBe(204)
     expect(await use(key)).toBe(200)
     const changes = (await auditOf(user.id)).map(entry => entry.changes)
-    // A text that cannot be the ID of a key is not stored.
+    // If the text in the path cannot be the ID of a key, the audit log contains the nil UUID instead.
     const nil = { key: '00000000-0000-0000-0000-000000000000' }
     expect(changes).toEqual([...unknown.map(() => nil), { key: '6b3f8a2e-0000-4000-8000-000000000000' }])
     for (const path of [`999999999/keys/${id}`, '999999999/keys', 'x/keys'])
@@ -124,7 +124,7 @@ describeOverSetups('the API keys of a user, for operators,', setup => {
     expect(await use(key)).toBe(200)
   })
 
-  it('stay valid if the audit entry cannot be stored', async () => {
+  it('are not revoked if the audit entry cannot be stored', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { id, key } = await create(user.access, 'kept')
     expect(await use(key)).toBe(200)

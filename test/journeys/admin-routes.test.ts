@@ -40,7 +40,7 @@ routes:
   const upstreamOf = async (name: string) =>
     (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
 
-  it('contains the routes as declared, with their guards in order', async () => {
+  it('contains the routes as declared, with their guards in the order in which they run', async () => {
     const [open, full, maybe, bearer] = await routes()
     expect(open).toEqual({
       name: expect.any(String),
@@ -91,7 +91,7 @@ routes:
     })
   })
 
-  it('shows when the health checks of a target fail and when they pass again', async () => {
+  it('shows whether the health checks of a target fail or pass', async () => {
     at.upstream.answer = (_, response) => response.writeHead(500).end()
     await expect
       .poll(() => upstreamOf('full'))
@@ -139,7 +139,7 @@ routes:
 `,
   )
 
-  it('contains the quota, the cost and the guard of each route', async () => {
+  it('contains the quota of each route, the cost of a request, and the quota guard', async () => {
     const { gateway } = at
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', { token: gateway.adminToken })
     expect(body.routes).toMatchObject([

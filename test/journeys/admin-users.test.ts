@@ -48,7 +48,7 @@ describeOverSetups('operators', setup => {
     expect((await login('without@example.com')).status).toBe(200)
   })
 
-  it('change an email, which ends the sessions and resets the verification; a change to the current email has no effect', async () => {
+  it('end the sessions and the email verification of a user if they change the email, but not if the email stays the same', async () => {
     const { id } = await create({ email_verified: true })
     const email = `other${id}@example.com`
     expect((await ask('PATCH', `/users/${id}`, { email: email.toUpperCase() })).body).toMatchObject({
@@ -78,7 +78,7 @@ describeOverSetups('operators', setup => {
     })
   })
 
-  it('set a password, which ends all sessions of the user, and delete a user, which frees the email', async () => {
+  it('set a password, which ends all sessions of the user, and delete a user, whose email can then be used again', async () => {
     const { id, email } = await create()
     const { refresh_token } = (await login(email)).body
     expect((await ask('POST', `/users/${id}/password`, { password: 'another horse battery' })).status).toBe(
@@ -93,7 +93,7 @@ describeOverSetups('operators', setup => {
     expect((await ask('POST', '/users', { email })).status).toBe(201)
   })
 
-  it('see the sessions, API key and webhook of a user, as far as their role allows, and can remove them', async () => {
+  it('see and remove the sessions, the API key and the webhook of a user, as far as the role of the operator allows', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { body: key } = await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
     await at.gateway.sql(
@@ -151,7 +151,7 @@ describeOverSetups('operators', setup => {
     expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
   })
 
-  it('find a user by email in any Unicode form and letter case; the plus sign may be encoded or not', async () => {
+  it('find a user by email in any Unicode form and letter case, with an encoded or unencoded plus sign', async () => {
     const { id } = await create({ email: 'ada+ne\u0301ws@example.com' })
     for (const email of ['ada+n%C3%A9ws', 'ada%2Bne%CC%81ws', 'ADA+NE%CC%81WS']) {
       for (const name of ['email', 'q']) {

@@ -1,4 +1,4 @@
-// The admin listener serves health checks without a token. It serves accounts only to operators.
+// The admin listener serves health checks without a token. It serves account data only to operators.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describeOverSetups('the admin listener', setup => {
 
   // All requests together fill one read of 64 KiB. Therefore, the server sees the end of the stream before it sends a
   // response.
-  it('if the client ends its side right after the request, still refuses a foreign Host with 403', async () => {
+  it('refuses a foreign Host with 403, even if the client ends its side of the connection before the response', async () => {
     const connection = new RawConnection(at.gateway.admin)
     await once(connection.socket, 'connect')
     const padded = requestBytes('GET', '/healthz?'.padEnd(8_000, 'a'), ['X-Pad: '])
@@ -198,7 +198,7 @@ describeOverSetups('the admin listener', setup => {
     expect(nobody.status).toBe(401)
   })
 
-  it('returns 400 for a URL that cannot be decoded, and 404 for a very long name', async () => {
+  it('returns 400 for a URL that cannot be decoded, and 404 for a path with a very long segment', async () => {
     const { port } = new URL(at.gateway.admin)
     const told = async (path: string, method = 'GET') => {
       const { status, code } = await send({ port, method, path, token: at.gateway.adminToken })
@@ -213,7 +213,7 @@ describeOverSetups('the admin listener', setup => {
     expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'delivery_unknown'])
   })
 
-  it('gives every response a request ID, and reuses the client’s request ID if it is safe', async () => {
+  it('gives every response a request ID, and reuses the client’s request ID if it has only safe characters', async () => {
     const ids = await Promise.all(
       ['/healthz', '/admin/v1/users', '/admin/v1/nothing', '/nothing', '/admin/v1/users?cursor=x'].map(
         async path => (await ask('GET', path)).headers.get('x-request-id'),
@@ -286,7 +286,7 @@ describeOverSetups('the admin listener', setup => {
     }
   })
 
-  it('at every endpoint without a body, refuses a body with members and changes nothing', async () => {
+  it('at every endpoint that expects no body, refuses a body with members and changes nothing', async () => {
     const user = await newUser(at.gateway, 'pro')
     const changing = createAdminEndpoints({} as never).filter(
       ({ operation }) => operation.body === undefined && operation.method !== 'GET',
@@ -307,7 +307,7 @@ describeOverSetups('the admin listener', setup => {
     expect((await ask('POST', `/admin/v1/users/${user.id}/reset-usage`, {})).status).toBe(200)
   })
 
-  it('lists a user’s sessions with the same IDs as in the tokens, and can end all of them', async () => {
+  it('lists a user’s sessions with the IDs that the tokens contain, and can end all of these sessions', async () => {
     const user = await newUser(at.gateway)
     const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
     expect(before.body.sessions).toEqual([

@@ -33,8 +33,8 @@ describeOverSetups('the admin listener', setup => {
     user = await receiving()
   })
 
-  describe('accepts an alert', () => {
-    it('for one user, stores it, and returns 202', async () => {
+  describe('if it receives a valid alert', () => {
+    it('stores the alert for one user and returns 202', async () => {
       const answer = await emit({ type: 'course.done', data: { n: 1 }, user_id: user.id })
       expectAnswer(answer, 202, { deliveries: 1 })
       const [row] = await at.gateway.sql<{ type: string; body: string }>(
@@ -47,7 +47,7 @@ describeOverSetups('the admin listener', setup => {
     })
 
     it.each([null, '', [1, 'é', null], undefined])(
-      'with the data %j, and uses {} if the alert has no data',
+      'stores the data %j, or {} if the alert has no data',
       async data => {
         expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
         const [row] = await at.gateway.sql<{ body: string }>(
@@ -58,8 +58,8 @@ describeOverSetups('the admin listener', setup => {
     )
   })
 
-  describe('refuses an alert', () => {
-    it.each([9007199254740991, 0])('for the unknown user %s with 404', async id => {
+  describe('if it receives an invalid alert', () => {
+    it.each([9007199254740991, 0])('returns 404 for the unknown user %s', async id => {
       const answer = await emit({ type: 'x', data: {}, user_id: id })
       expectRefusal(answer, 404, 'user_not_found', 'Utilisateur introuvable')
     })
@@ -71,7 +71,7 @@ describeOverSetups('the admin listener', setup => {
       { type: 'x'.repeat(256) },
       { type: '\ud800' },
       ...[null, '1', -1, 1e300].map(user_id => ({ type: 'x', user_id })),
-    ])('with 400 if it is %j; the error names the invalid member, and nothing is stored', async body => {
+    ])('returns 400 with the name of the invalid member, and stores nothing: %j', async body => {
       const before = await at.gateway.sql('select count(*) as n from alerts')
       const field = 'user_id' in body ? 'user_id' : 'type'
       expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', {
@@ -81,16 +81,16 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it('with 400 if its data is nested 30,000 levels deep; a 202 is allowed too, but no other status', async () => {
+    it('returns 400 or 202, but no other status, if the data is nested 30,000 levels deep', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
     })
   })
 
-  describe('retries a delivery', () => {
+  describe('if a delivery is retried', () => {
     const retry = (id: number | string) => ask('POST', `/admin/v1/deliveries/${id}/retry`)
 
-    it('that is pending, with 202 and an audit entry', async () => {
+    it('returns 202 and stores an audit entry if the delivery is pending', async () => {
       const one = await receiving()
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [{ id } = { id: 0 }] = await deliveries(`?user_id=${one.id}`)
@@ -103,7 +103,7 @@ describeOverSetups('the admin listener', setup => {
       })
     })
 
-    it('only while it is pending; returns 409 for a finished and 404 for an unknown delivery', async () => {
+    it('returns 409 if the delivery has finished, and 404 if the delivery is unknown', async () => {
       const one = await receiving()
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [delivery] = await deliveries(`?user_id=${one.id}`)
@@ -112,15 +112,15 @@ describeOverSetups('the admin listener', setup => {
       for (const id of ['9007199254740991', '0', 'x'])
         expectRefusal(await retry(id), 404, 'delivery_unknown', 'Livraison introuvable')
       const { body } = await ask('GET', '/admin/v1/audit')
-      // The audit log contains only the first refused call per route and minute. This is the 409, so the 404 responses
-      // are missing.
+      // The audit log contains only the first refused call per route and minute. The first call was refused with 409.
+      // So the later calls with 404 have no entry.
       const refused = { status: 409, user_id: null, changes: null }
       expect((body.entries as object[]).slice(0, 2)).toMatchObject([refused, { status: 202 }])
     })
   })
 
-  describe('lists deliveries', () => {
-    it('newest first, with the webhook ID that the receiver gets', async () => {
+  describe('if deliveries are listed', () => {
+    it('returns the newest delivery first, with the webhook ID that the receiver gets', async () => {
       const [first] = await deliveries(`?user_id=${user.id}`)
       expect(first).toEqual({
         id: expect.any(Number),
@@ -139,7 +139,7 @@ describeOverSetups('the admin listener', setup => {
       expect(ids).toEqual([...ids].sort((a, b) => b - a))
     })
 
-    it('by user and by status', async () => {
+    it('filters the deliveries by user and by status', async () => {
       const one = await receiving()
       for (let i = 0; i < 3; i += 1) await emit({ type: 'x', data: {}, user_id: one.id })
       await call(at.gateway.url, 'DELETE', '/api/v1/user/webhook', { token: one.access })
@@ -159,7 +159,7 @@ describeOverSetups('the admin listener', setup => {
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-    ])('and refuses the invalid query %s', async query => {
+    ])('refuses the invalid query %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })
   })

@@ -23,7 +23,7 @@ interface GivenKey {
   readonly key: string
 }
 
-/** Stores a key by plain SQL, as operators may do. */
+/** Stores a key by plain SQL, because operators may do this too. */
 async function giveNamedKey(
   gateway: TestGateway,
   user: TestUser,
@@ -40,7 +40,7 @@ async function giveNamedKey(
   return { id: String(row?.id), key }
 }
 
-/** Returns the status code and the error code, over the connection of the agent. */
+/** Sends a request over a connection of the agent. @returns the status code and the error code, or `stream` */
 function get(url: string, key: string, agent?: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(`${url}/chat`, { agent, headers: { 'x-api-key': key } }, response => {
@@ -56,7 +56,7 @@ function get(url: string, key: string, agent?: Agent): Promise<string> {
   })
 }
 
-/** Sends a request with the key. @returns whether the gateway needed no read for it */
+/** Sends a request with the key. @returns whether the gateway found all records for the request in its cache */
 async function isCached(gateway: TestGateway, key: string): Promise<boolean> {
   const reads = async () => {
     const metrics = await scrape(gateway.admin)
@@ -69,7 +69,7 @@ async function isCached(gateway: TestGateway, key: string): Promise<boolean> {
   return (await reads()) === before
 }
 
-/** Opens a WebSocket and an event stream. @returns a function that expects that both end within 1 s after `since` */
+/** Opens a WebSocket and an event stream. `expectEnd` expects that both end within 1 s after `since`. */
 async function openBoth(url: string, key: string) {
   const socket = await openWebSocket(`${url}/chat`, { headers: { 'x-api-key': key } })
   const response = await fetch(`${url}/chat`, { headers: { 'x-api-key': key, accept: 'text/event-stream' } })
@@ -123,7 +123,7 @@ describeWithServices('a change of an API key by SQL', () => {
     ["scopes = '{other}'", '403 scope_insufficient'],
     ["scopes = '{}'", '403 scope_insufficient'],
     [undefined, '401 token_invalid'],
-  ])('is seen within 50 ms by two replicas, and ends streams within 1 s: %s', async (change, refused) => {
+  ])('reaches two replicas within 50 ms, and ends streams within 1 s: %s', async (change, refused) => {
     const { id, key } = await giveNamedKey(gateway, user, {
       scopes: ['chat'],
       expiresAt: gateway.clock.at + later,
@@ -145,7 +145,7 @@ describeWithServices('a change of an API key by SQL', () => {
     for (const agent of agents) agent.destroy()
   })
 
-  it('that gives the key to another user ends its streams within 1 s', async () => {
+  it('ends the streams of the key within 1 s if it gives the key to another user', async () => {
     const { id, key } = await giveNamedKey(gateway, user)
     const other = await newUser(gateway)
     const { expectEnd } = await openBoth(gateway.url, key)
@@ -154,7 +154,7 @@ describeWithServices('a change of an API key by SQL', () => {
     expect(await get(gateway.url, key)).toBe('200')
   })
 
-  it('that moves the expiry to a later time keeps requests and streams past the first expiry', async () => {
+  it('lets requests and streams continue after the old expiry if it sets a later expiry', async () => {
     const { id, key } = await giveNamedKey(gateway, user, { expiresAt: gateway.clock.at + later })
     const stream = await openBoth(gateway.url, key)
     await gateway.sql("update api_keys set expires_at = expires_at + interval '1 day' where id = $1", [id])
@@ -170,7 +170,7 @@ describeWithServices('a change of an API key by SQL', () => {
     gateway.clock.at = start
   })
 
-  it('the expiry is exclusive: a key is valid until 1 ms before it', async () => {
+  it('can set an expiry; the key is valid until 1 ms before this time', async () => {
     const expiresAt = gateway.clock.at + later
     const { key } = await giveNamedKey(gateway, user, { expiresAt })
     const start = gateway.clock.at
@@ -203,7 +203,7 @@ describeWithPostgresBinary('an API key that expires while Postgres is down', () 
     await Promise.all([postgres?.stop(), upstream?.close()])
   })
 
-  it('gets 401 token_invalid, counts for bad_keys, and its streams end within 1 s', async () => {
+  it('is refused with 401 token_invalid, counts towards the limit bad_keys, and its streams end within 1 s', async () => {
     const user = await newUser(gateway)
     const expiring = await giveNamedKey(gateway, user, {
       scopes: ['chat'],

@@ -1,4 +1,5 @@
-// API keys at the endpoints of the gateway: named keys are refused, and the key of `/api/v1/user/api-token` keeps its rights.
+// Tests API keys at the endpoints of the gateway. Most endpoints refuse API keys. A few endpoints accept the key of
+// `/api/v1/user/api-token`.
 import { expect, it } from 'vitest'
 import { accountOperations } from '../../src/endpoints/account.ts'
 import { authOperations } from '../../src/endpoints/auth.ts'
@@ -30,7 +31,7 @@ const operations: Operation[] = [
   ],
   ...[resetOperations, sessionOperations, upgradeOperations, usageOperations, userOperations, { showKeys }],
 ].flatMap(each => Object.values<Operation>(each))
-/** The change of an email needs an access token if its body has no token from a mail. */
+/** The operations that need a credential. `confirmChange` needs one only if the body has no token from a mail. */
 const guarded = operations.filter(
   operation => operation.caller === 'user' || operation === emailOperations.confirmChange,
 )
@@ -54,25 +55,25 @@ describeOverSetups('an API key at an endpoint of the gateway', setup => {
   const send = (method: string, path: string, key: string, body?: unknown) =>
     call(at.gateway.url, method, path.replace(':id', 'x'), { headers: { 'x-api-key': key }, body })
 
-  it('is refused by 20 endpoints or more', () => {
+  it('is refused by at least 20 endpoints', () => {
     expect(closed.length).toBeGreaterThanOrEqual(20)
     expect(withoutCredential.map(({ path }) => path)).toContain('/api/v1/auth/login')
   })
 
-  it.each(titled(closed))('is refused before every other check: %s', async (_, { method, path }) => {
+  it.each(titled(closed))('is refused before all other checks by %s', async (_, { method, path }) => {
     const user = await newUser(at.gateway, 'pro')
     const key = await namedKey(user)
     expectRefusal(await send(method, path, key), ...bearerRequired)
-    // The plan of the user has no keys and no webhook now, and the body is invalid.
+    // Now other checks would fail too: the plan of the user has no keys and no webhook, and the body is invalid.
     await at.gateway.sql("update users set plan = 'free' where id = $1", [user.id])
     const body = method === 'GET' ? undefined : 'no JSON'
     expectRefusal(await send(method, path, key, body), ...bearerRequired)
     if (path === emailOperations.confirmChange.path) return
-    // The body is over the limit of the account endpoints.
+    // The body exceeds the size limit of the account endpoints.
     if (method !== 'GET') expectRefusal(await send(method, path, key, 'x'.repeat(100_000)), ...bearerRequired)
   })
 
-  it('is accepted by the list of quotas, also if it has scopes', async () => {
+  it('is accepted by the endpoint that lists the quotas, even if its list of scopes is empty', async () => {
     const user = await newUser(at.gateway, 'pro')
     const key = await namedKey(user)
     await at.gateway.sql("update api_keys set scopes = '{}' where user_id = $1", [user.id])
@@ -80,14 +81,14 @@ describeOverSetups('an API key at an endpoint of the gateway', setup => {
   })
 
   it.each(titled(withoutCredential))(
-    'is not read by an endpoint that needs no credential: %s',
+    'is ignored by %s, which needs no credential',
     async (_, { method, path }) => {
       const answer = await send(method, path, 'peage_unknown')
       expect(String(answer.headers.get('x-peage-error'))).not.toMatch(/^(bearer_required|token_invalid)$/)
     },
   )
 
-  it('keeps its rights if it is the key of /api/v1/user/api-token', async () => {
+  it('is accepted by the endpoints for usage, upgrade, webhook and `api-token` if it is the key `api-token`', async () => {
     const user = await newUser(at.gateway, 'pro')
     const key = `key of ${user.email}`
     await giveKey(at.gateway, user, key)
@@ -105,7 +106,7 @@ describeOverSetups('an API key at an endpoint of the gateway', setup => {
     expect((await send('GET', '/any/x', next)).status).toBe(401)
   })
 
-  it('of /api/v1/user/api-token is listed, can be deleted by its id, and does not count towards the limit', async () => {
+  it('if it is the key `api-token`, is listed, can be deleted by its id, and does not count towards the limit', async () => {
     const user = await newUser(at.gateway, 'pro')
     for (let i = 0; i < 5; i += 1) await namedKey(user)
     const { api_token: key, created_at } = (

@@ -42,7 +42,7 @@ describeOverSetups('a request with an API key', setup => {
     return { status, id: fields['x-user-key-id'], scopes: fields['x-user-scopes'], key_id, scope }
   }
 
-  it('shows the upstream the id and the scopes of a named key, and nothing about other credentials', async () => {
+  it('gives the upstream the id and the scopes of a named key, but nothing about other credentials', async () => {
     const user = await newUser(at.gateway, 'pro')
     const all = await create(user)
     const scoped = await create(user, ['data:write', 'data:read'])
@@ -68,7 +68,7 @@ describeOverSetups('a request with an API key', setup => {
     expect(await received('/public', { 'x-api-key': scoped.key })).toEqual({ status: 200, ...none })
   })
 
-  it('has the id of a named key in its log line, also if it is refused', async () => {
+  it('has the id of its named key in the log line, even if the request is refused', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { id, key } = await create(user, ['data:read'])
     const apiToken = `key of ${user.email}`
@@ -95,7 +95,7 @@ describeOverSetups('a request with an API key', setup => {
     expect(at.gateway.log.join('')).not.toContain(key)
   })
 
-  it('is recorded as a use within 1 s, also if the scope guard refuses it', async () => {
+  it('is recorded as a use of the key within 1 s, even if the scope guard refuses the request', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { key } = await create(user, ['data:read'])
     await giveKey(at.gateway, user, `used ${user.email}`)
@@ -111,7 +111,7 @@ describeOverSetups('a request with an API key', setup => {
     await expect.poll(used, { timeout: 1_000 }).toEqual([now, now])
   })
 
-  it('is refused after a reset that verified the email, and stays valid after a reset of a verified email', async () => {
+  it('is refused after a password reset that verified the email, but accepted if the email was already verified', async () => {
     for (const isVerified of [false, true]) {
       const user = await newUser(at.gateway, 'pro')
       if (isVerified)
@@ -133,7 +133,7 @@ describeOverSetups('a request with an API key', setup => {
     }
   })
 
-  it('each new key of either kind stores one notice, and a refused creation stores none', async () => {
+  it('each new named key and each new key `api-token` causes one notice; a refused creation causes no notice', async () => {
     const user = await newUser(at.gateway, 'pro')
     await create(user)
     await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
@@ -143,9 +143,9 @@ describeOverSetups('a request with an API key', setup => {
   })
 })
 
-describeOverSetups('a new API key without mail.notices', setup => {
+describeOverSetups('a new API key with mail.notices: false', setup => {
   const at = journey(setup, {}, yaml(', notices: false'))
-  it('stores no notice', async () => {
+  it('causes no notice to the user', async () => {
     const user = await newUser(at.gateway, 'pro')
     const body = { name: 'CI' }
     expect(

@@ -1,4 +1,5 @@
-// Creates API keys while the user loses the right to have keys. No key may stay that its user could not make.
+// Creates API keys while the user loses the right to have keys. Afterwards, there must be no key that the user had no
+// right to create.
 import { expect, it } from 'vitest'
 import type { Queryable } from '../../src/storage/database.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
@@ -15,7 +16,7 @@ const yaml = () => `plans:
 account: { deletion: true }
 `
 
-/** Without limits, because the test creates many keys and users. */
+/** Disables the rate limits, because the tests create many keys and users. */
 const noLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0, keys: 0 }'
 
@@ -63,10 +64,10 @@ describeOverSetups('the creation of an API key', setup => {
     ],
   ]
   it.each(changes)(
-    'checks %s again after it has waited for the row of the user',
+    'checks %s again after it has waited for the lock of the user’s row',
     async (_, change, status, code) => {
       const user = await newUser(at.gateway, 'pro')
-      // The caches of the gateway contain the user and the session before the change.
+      // This call stores the user and the session, as they are before the change, in the caches of the gateway.
       expect((await call(at.gateway.url, 'GET', '/api/v1/auth/keys', { token: user.access })).status).toBe(
         200,
       )
@@ -86,7 +87,7 @@ describeOverSetups('the creation of an API key', setup => {
     },
   )
 
-  it('leaves no key behind after a downgrade, a logout or a deactivation has ended', async () => {
+  it('is refused after a downgrade, a logout or a deactivation, and stores a key only if it returns 201', async () => {
     const operator = { headers: { authorization: `Bearer ${at.gateway.adminToken}` } }
     const patch = ({ id }: TestUser, body: object) =>
       call(at.gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { ...operator, body })
@@ -107,7 +108,7 @@ describeOverSetups('the creation of an API key', setup => {
     }
   })
 
-  it('leaves no key behind and fails with no 5xx if the user is deleted at the same time', async () => {
+  it('leaves no key behind if the user is deleted at the same time, and never returns a 5xx status', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway, 'pro')
       const deletion = call(at.gateway.url, 'DELETE', '/api/v1/auth/account', {
@@ -121,7 +122,7 @@ describeOverSetups('the creation of an API key', setup => {
     }
   })
 
-  it('makes a key that is either revoked by a concurrent revocation of all keys, or listed', async () => {
+  it('creates a key that is listed, unless a concurrent revocation of all keys has revoked it', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway, 'pro')
       const [one, all, two] = await Promise.all([create(user), revokeAll(user), create(user)])

@@ -87,7 +87,7 @@ describeOverSetups('the creation of an API key', setup => {
     expectRefusal(await post(await newUser(at.gateway, 'many'), { name: 'CI', scopes }), ...badScope)
   })
 
-  it('accepts 50 scopes, in the order of the request', async () => {
+  it('accepts 50 scopes and keeps their order', async () => {
     const scopes = names.slice(0, 50).toReversed()
     const { status, body } = await post(await newUser(at.gateway, 'many'), { name: 'CI', scopes })
     expect([status, body.scopes]).toEqual([201, scopes])
@@ -113,7 +113,7 @@ describeOverSetups('the creation of an API key', setup => {
     expect([status, body.expires_at]).toEqual([201, expiresAt])
   })
 
-  it('reads a body that is not a JSON object as an empty object', async () => {
+  it('treats a body that is not a JSON object like an empty object', async () => {
     const user = await newUser(at.gateway, 'many')
     for (const body of ['', 'no JSON', '[]', 'null', '"CI"'])
       expectRefusal(await post(user, body), ...badName)
@@ -133,7 +133,7 @@ describeOverSetups('the creation of an API key', setup => {
     for (let i = 0; i < 4; i += 1) expectRefusal(await post(rich), ...full(1))
   })
 
-  it('counts only requests that passed every other check, of both kinds, and a deletion gives nothing back', async () => {
+  it('shares its rate limit with the key `api-token`; requests that another check refuses do not count, but deleted keys do', async () => {
     const user = await newUser(at.gateway, 'many')
     for (const body of [{}, { name: 'CI', scopes: [] }, { name: 'CI', expires_in_days: 0 }])
       for (let i = 0; i < 3; i += 1) expect((await post(user, body)).status).toBe(400)
@@ -153,7 +153,7 @@ describeOverSetups('the creation of an API key', setup => {
     expect((await post(await newUser(at.gateway, 'many'))).status).toBe(201)
   })
 
-  it('counts only live keys towards the limit', async () => {
+  it('counts only live keys towards the maximum of the plan', async () => {
     const user = await newUser(at.gateway, 'one')
     const first = await post(user, { name: 'CI', expires_in_days: 1 })
     expectRefusal(await post(user), ...full(1))
@@ -170,7 +170,7 @@ describeOverSetups('the creation of an API key', setup => {
 describeOverSetups('fifty concurrent creations of API keys', setup => {
   const at = journey(setup, { rateLimits: rateLimits("'5/1h'") }, yaml)
 
-  it('make exactly as many keys as the plan allows, and the refused requests use up no rate limit', async () => {
+  it('create exactly as many keys as the plan allows; the refused requests do not count towards the rate limit', async () => {
     const user = await newUser(at.gateway, 'many')
     const answers = await Promise.all(Array.from({ length: 50 }, () => create(at.gateway.url, user)))
     expect(countsOf(answers)).toEqual([5, 45])
@@ -180,7 +180,7 @@ describeOverSetups('fifty concurrent creations of API keys', setup => {
 })
 
 describeWithServices('two replicas', () => {
-  it('together make exactly as many keys as the plan allows', async () => {
+  it('together create exactly as many keys as the plan allows', async () => {
     const stores = await services.open()
     const settings = { rateLimits: rateLimits("'5/1h'") }
     const replicas = await Promise.all([

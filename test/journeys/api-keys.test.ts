@@ -68,7 +68,7 @@ describeOverSetups('the API keys of a user', setup => {
     expectAnswer(await keys('DELETE', user.access), 200, { message: 'Clés révoquées', revoked: 0 })
   })
 
-  it('that have expired are refused, count as bad keys, and are neither listed nor revoked', async () => {
+  it('are refused after their expiry, count as bad keys, and can be neither listed nor revoked', async () => {
     const user = await newUser(at.gateway, 'pro')
     const { key, id } = (await keys('POST', user.access, { name: 'old' })).body as { key: string; id: string }
     await at.gateway.sql("update api_keys set expires_at = now() - interval '1 h' where id = $1", [id])
@@ -87,7 +87,7 @@ describeOverSetups('the API keys of a user', setup => {
     )
   })
 
-  it('can be limited to the scopes of the routes that are running after a reload', async () => {
+  it('can have, after a reload, only scopes of the reloaded routes', async () => {
     const user = await newUser(at.gateway, 'pro')
     const named = (scope: string) => keys('POST', user.access, { name: 'one', scopes: [scope] })
     expectRefusal(await named('data:new'), 400, 'scope_invalid', 'Portée invalide')
@@ -99,7 +99,7 @@ describeOverSetups('the API keys of a user', setup => {
     expectRefusal(await named('data:write'), 400, 'scope_invalid', 'Portée invalide')
   })
 
-  it('are deleted by a running gateway 30 days after their end', async () => {
+  it('are deleted by a running gateway 30 days after their revocation', async () => {
     const stores = await setup.open()
     const gateway = await startGateway(yaml(at.upstream.url), stores)
     try {

@@ -1,4 +1,4 @@
-// Changes by operators are stored together with an audit entry that has the name of their token.
+// Each change by an operator is stored together with an audit entry, which contains the name of the operator’s token.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { type Answer, call, newUser } from '../support/client.ts'
@@ -128,7 +128,7 @@ describeOverSetups('the audit log', setup => {
       expect([query, (await ask('GET', `/audit?${query}`)).status]).toEqual([query, 400])
   })
 
-  it('contains ended sessions and alerts, but not the data of an alert', async () => {
+  it('has entries for ended sessions and for alerts, but does not contain the data of an alert', async () => {
     const user = await newUser(at.gateway, 'pro')
     const ended = await ask('DELETE', `/users/${user.id}/sessions`)
     const alert = { type: 'course.done', data: { n: 'secret' }, user_id: user.id }
@@ -142,7 +142,7 @@ describeOverSetups('the audit log', setup => {
     expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })
   })
 
-  it('contains the first refused call per operator, route and minute, without its changes', async () => {
+  it('contains only the first refused call per operator, route and minute, without the requested changes', async () => {
     const user = await newUser(at.gateway)
     const minutesLater = () => {
       at.gateway.clock.at += 60_000
@@ -200,7 +200,7 @@ describeOverSetups('the audit log', setup => {
     expect((await ask('GET', `/deliveries?user_id=${user.id}`)).body.deliveries).toEqual([])
   })
 
-  it('keeps its entries after the user is deleted, and the API cannot change them', async () => {
+  it('keeps the entries of a deleted user, and the API cannot change any entry', async () => {
     const user = await newUser(at.gateway)
     await ask('PATCH', `/users/${user.id}`, { plan: 'pro' })
     await at.gateway.sql('delete from users where id = $1', [user.id])
@@ -251,7 +251,7 @@ describe('the log of the admin listener', () => {
     await gateway.stop()
   })
 
-  it('has one line without a status for a call whose client leaves before the response', async () => {
+  it('has one line without a status for a call whose client disconnects before the response', async () => {
     const gateway = await startGateway('', undefined, { admin })
     const { id } = await newUser(gateway)
     const { hostname, port } = new URL(gateway.admin)

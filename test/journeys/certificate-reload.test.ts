@@ -1,4 +1,4 @@
-// The certificate files are replaced as Kubernetes does it, while the gateway runs.
+// Replaces the certificate files while the gateway runs, in the same way as Kubernetes.
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ describe('a renewed certificate', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('within seconds after its link changes, is used for new connections; open connections continue', async () => {
+  it('is used for new connections at most 5 s after its link changes; open connections continue', async () => {
     const open = new RawConnection(gateway.url)
     open.write(requestBytes('GET', '/public/1'))
     expect((await open.answer())?.status).toBe(200)

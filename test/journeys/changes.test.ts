@@ -26,7 +26,7 @@ async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
   await expect.poll(cost, { timeout: 5_000, interval: 10 }).toBe(0)
 }
 
-/** For this number of milliseconds after a commit, responses may still be based on the old state. */
+/** The time in milliseconds after a commit in which a response may still be based on the old state. */
 const grace = 50
 
 describeOverSetups('changes', setup => {
@@ -75,7 +75,7 @@ describeOverSetups('changes', setup => {
 
   /**
    * Commits the changes one after the other. Meanwhile, sends a request to every replica every 5 ms. If a request is
-   * sent more than `grace` milliseconds after the commit, it must see the new state.
+   * sent more than `grace` milliseconds after the commit, its response must be based on the new state.
    */
   async function expectInTime(
     path: string,
@@ -124,7 +124,7 @@ describeOverSetups('changes', setup => {
     await expectInTime('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
   })
 
-  it('a created, revoked or restored API key (raw SQL) takes effect on every replica within 50 ms', async () => {
+  it('the revocation or the restoration of an API key by raw SQL takes effect on every replica within 50 ms', async () => {
     const user = await newUser(first, 'pro')
     for (const replica of replicas) await remembers(replica, user)
     const key = `peage_key_of_${user.id}`
@@ -139,7 +139,7 @@ describeOverSetups('changes', setup => {
     await expectInTime('/any/x', as, [to(0, 200), to(1, 401)], 20)
   })
 
-  it('a change by an operator takes effect with the next request to the same replica', async () => {
+  it('a change by an operator takes effect at the next request to the replica that received the change', async () => {
     const user = await newUser(first, 'pro')
     await remembers(first, user)
     const patch = async (body: object) => {
@@ -174,7 +174,7 @@ describeOverSetups('changes', setup => {
       return first.statements.slice(before).filter(statement => !background.test(statement))
     }
 
-    it('a request with a known token or API key runs no SQL statement', async () => {
+    it('a request with a cached token or API key runs no SQL statement', async () => {
       const user = await newUser(first, 'pro')
       const key = `peage_seen_${user.id}`
       await giveKey(first, user, key)
@@ -213,7 +213,7 @@ describeWithServices('a replica whose Postgres stops responding', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('responds from memory for about 3 s, then with 503; when Postgres is back, it applies missed changes', async () => {
+  it('responds from memory for about 3 s and then with 503; when Postgres is back, it applies the changes that it missed', async () => {
     const [hearing, deaf] = replicas
     if (hearing === undefined || deaf === undefined) return
     const user = await newUser(hearing)

@@ -87,7 +87,7 @@ describe('the running configuration', () => {
       expect([path, valueAt(path)?.value]).toEqual([path, '***'])
   })
 
-  it('shows empty secrets, and the number in `auth.remember.tokens`, unmasked', async () => {
+  it('masks neither empty secrets nor the number in `auth.remember.tokens`', async () => {
     const { values } = await ask()
     const value = (path: string) => values.find(each => each.path === path)?.value
     expect({
@@ -99,7 +99,7 @@ describe('the running configuration', () => {
     }).toEqual({ postgres: '', listen: '', old: '', header: '', remembered: 50_000 })
   })
 
-  it('explains a request for a plan or for a stored user, and the explanation contains no secrets', async () => {
+  it('can explain a request of a given plan or of a stored user without showing secrets', async () => {
     const explain = (body: object) =>
       call(at.gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
     const { status, body } = await explain({ method: 'GET', path: '/one', as: 'pro' })
@@ -138,7 +138,7 @@ describe('the running configuration', () => {
       expect([bad, (await explain(bad)).status]).toEqual([bad, 400])
   })
 
-  it('if a changed value needs a restart, still shows the old value, with a mark', async () => {
+  it('if a changed value needs a restart, still shows the old value, marked with `waits_for_restart`', async () => {
     await at.gateway.configure(
       ["postgres: ''", "postgres: 'postgres://other:planted@db/x'"],
       ['/one', '/two'],
@@ -164,7 +164,7 @@ describe('the running configuration', () => {
     ['a bad method', 'path: /two', 'path: /two\n    methods: [planted get]'],
     ['a bad header', 'X-Team: blue', '"planted header": blue'],
     ['a bad URL', 'http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9'],
-  ])('shows why a reload was refused, but quotes nothing from the file: %s', async (_, from, to) => {
+  ])('shows why a reload with %s was refused, but quotes nothing from the file', async (_, from, to) => {
     const restore = await at.gateway.configure([from, to])
     const { last_reload, values } = await ask()
     await restore()

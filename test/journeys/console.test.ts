@@ -159,7 +159,7 @@ describe('the console', () => {
         }
   })
 
-  it('accepts a bearer token in place of the cookie; a request with a token needs no Origin', async () => {
+  it('accepts a bearer token instead of the cookie; a request with a bearer token needs no Origin header', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, authorization: `Bearer ${tokens.reader}` }))).toEqual([
       403,
@@ -185,7 +185,7 @@ describe('the console', () => {
     expect(told(await signIn('wrong'))).toEqual(unauthorized)
   })
 
-  it('refuses a page of another site with 403, even if the URL is invalid', async () => {
+  it('refuses a request from another site with 403, even if its URL is invalid', async () => {
     const bad = (headers: Headers) => send(at.gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
     expect(told(await bad({ host: 'evil.example' }))).toEqual(forbidden)
     expect(told(await bad({ 'sec-fetch-site': 'cross-site' }))).toEqual(forbidden)
@@ -230,8 +230,8 @@ describe('the console behind a TLS proxy', () => {
   })
 })
 
-describe('a session whose token was removed from the file', () => {
-  it('ends, and does not return when the token is added again', async () => {
+describe('a console session whose token was removed from the configuration', () => {
+  it('ends, and stays ended when the token is added again', async () => {
     const gateway = await startGateway('', undefined, { admin: admin() })
     try {
       const origin = new URL(gateway.admin).origin
@@ -256,7 +256,7 @@ describe('a disabled console', () => {
   it.each([
     ['console: false', admin(', console: false')],
     ['no token', ''],
-  ])('returns 404 for every path with %s', async (_, settings) => {
+  ])('with %s, returns 404 for every path', async (_, settings) => {
     const gateway = await startGateway('', undefined, { admin: settings })
     try {
       for (const path of ['/', '/console', '/console/session', '/console/assets/x'])

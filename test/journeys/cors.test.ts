@@ -58,7 +58,7 @@ describe('with CORS configured', () => {
     return row?.daily_usage
   }
 
-  it('the gateway answers a preflight before all guards; the preflight spends no use and does not reach the upstream', async () => {
+  it('the gateway answers a preflight before all guards; the preflight neither counts as a use nor reaches the upstream', async () => {
     // The preflight contains two credentials. Any other request with two credentials would be refused.
     const requestHeaders = {
       'access-control-request-headers': 'authorization,content-type',
@@ -123,7 +123,7 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('a page can read the 404 of an unknown path, and its preflight succeeds', async () => {
+  it('a page can read the 404 of an unknown path, and the preflight for this path succeeds', async () => {
     for (const path of ['/nothing', '/api/v1/auth/nothing']) {
       const preflight = await ask(path, 'DELETE', { 'access-control-request-headers': 'x-api-key' })
       expect(preflight.status).toBe(204)
@@ -144,7 +144,7 @@ describe('with CORS configured', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBe(page)
   })
 
-  it('OPTIONS without Origin or Access-Control-Request-Method is handled like any request', async () => {
+  it('OPTIONS without Origin or Access-Control-Request-Method is handled like any other request', async () => {
     for (const headers of [{}, { origin: page }, { 'access-control-request-method': 'GET' }] as const) {
       const answer = await call(at.gateway.url, 'OPTIONS', '/public', { headers })
       expect(answer.status).toBe(200)
@@ -262,7 +262,7 @@ routes:
 `,
   )
 
-  it('on other paths, requests and preflights are handled as without CORS, with unchanged headers', async () => {
+  it('requests and preflights for other paths are handled as if CORS were off, with unchanged headers', async () => {
     const headers = { origin: page, 'access-control-request-method': 'POST' }
     expect((await call(at.gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
     expect((await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)

@@ -113,7 +113,7 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       ])
   })
 
-  it('after a restart, sends the deliveries that were cut off or still waiting', async () => {
+  it('after a restart, sends the deliveries that were interrupted or not yet started', async () => {
     const hanging = await receiver(false)
     const { id } = await proUser(hanging.port)
     for (let i = 0; i < 6; i += 1) await emit(id, i)

@@ -1,4 +1,4 @@
-// Users verify and change their email by code. A change ends some or all sessions.
+// Users verify and change their email by code or token. A change ends some or all sessions.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
@@ -41,7 +41,7 @@ describeOverSetups('emails', setup => {
       return { user, ...(await codeTo(at.gateway, user.email)) }
     }
 
-    it.each(['code', 'token'] as const)('by %s verifies the email and keeps the sessions', async kind => {
+    it.each(['code', 'token'] as const)('with a %s verifies the email and keeps the sessions', async kind => {
       const { user, code, token } = await asking()
       const by = { code: { email: ` ${user.email.toUpperCase()} `, code: ` ${code} ` }, token: { token } }
       expectAnswer(await post('email/verify', by[kind]), 200, { message: 'E-mail vérifié' })
@@ -52,7 +52,7 @@ describeOverSetups('emails', setup => {
       expect(await refreshes(user)).toBe(true)
     })
 
-    it('has its own codes: they cannot set a password or change the email, and reset codes cannot verify an email', async () => {
+    it('has its own codes, which cannot set a password or change the email; reset codes cannot verify an email', async () => {
       const { user, code, token } = await asking()
       const newPassword = { new_password: 'un mot de passe' }
       expectRefusal(await post('password/reset', { token, ...newPassword }), ...invalid)
@@ -114,7 +114,7 @@ describeOverSetups('emails', setup => {
     }
     const changed = (email: string) => ({ message: 'E-mail modifié', email })
 
-    it('sends a code to the new address and a notice to the old one, and changes nothing yet', async () => {
+    it('sends a code to the new address and a notice to the old address, but does not yet change the email', async () => {
       const { user, email } = await changing()
       expect(await kindsTo(at.gateway, email)).toEqual(['email'])
       expect(await kindsTo(at.gateway, user.email)).toEqual(['email_change_requested'])
@@ -153,7 +153,7 @@ describeOverSetups('emails', setup => {
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('to the current address mails a code and a notice; the code verifies the address and no session ends', async () => {
+    it('if the new address is the current one, mails a code and a notice; the code verifies the address, and no session ends', async () => {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user, user.email), 202, mailSent)
       expect(await kindsTo(at.gateway, user.email)).toEqual(['email', 'email_change_requested'])
@@ -163,7 +163,7 @@ describeOverSetups('emails', setup => {
     })
 
     it.each(['active', 'inactive'])(
-      'to the address of another account (%s) gets the same response as a change to a free address',
+      'gets the same response for the address of another account (%s) as for a free address',
       async state => {
         const [{ user, code, token, email }, owner] = [await changing(), await newUser(at.gateway)]
         if (state === 'inactive') await deactivate(owner)
@@ -195,7 +195,7 @@ describeOverSetups('emails', setup => {
       expectAnswer(await post('email/confirm', { token }), 200, changed(email))
     })
 
-    it('checks the form of the address, then the password; no response reveals that an address is taken', async () => {
+    it('checks the format of the address, then the password; no refusal reveals whether an address is taken', async () => {
       const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
       for (const email of [undefined, '', 'no address', 'two words@example.com', 'é@example.com', 'a@b, c@d'])
         expectRefusal(await ask(user, email, 'wrong password'), 400, 'email_invalid', 'Email invalide')
@@ -235,7 +235,7 @@ describeOverSetups('emails under limits', setup => {
     expect([answer.status, answer.body.message]).toEqual([201, 'Compte créé'])
   }
 
-  it('if configured, a registration mails a verification code, which counts against the mail limits', async () => {
+  it('with verify_on_register, a registration mails a verification code, which counts towards the mail limits', async () => {
     const email = freeEmail()
     await register(email)
     const { token } = await codeTo(at.gateway, email)
@@ -255,7 +255,7 @@ describeOverSetups('emails under limits', setup => {
     expect(at.gateway.log.join('')).toContain('was not stored')
   })
 
-  it('if the old or the new address is over its mail limit, a change sends no mail and keeps earlier codes valid', async () => {
+  it('if the old or the new address has reached its mail limit, a change sends no mail and keeps earlier codes valid', async () => {
     const user = await newUser(at.gateway)
     const [first, second] = [freeEmail(), freeEmail()]
     const ask = (email: string) =>
@@ -269,7 +269,7 @@ describeOverSetups('emails under limits', setup => {
     expect((await post('email/confirm', { token }, undefined, client())).status).toBe(200)
   })
 
-  it('a verification request beyond the limit gets the same response and keeps earlier codes valid', async () => {
+  it('a verification request beyond the limit gets the usual response, sends no mail, and keeps earlier codes valid', async () => {
     const user = await newUser(at.gateway)
     for (let i = 0; i < 2; i += 1)
       expectAnswer(await post('email/verify/request', {}, user.access, client()), 202, mailSent)
@@ -301,7 +301,7 @@ describeOverSetups('emails without notices', setup => {
   const keySecret = 'a-secret-of-our-own-0123'
   const at = journey(setup, { auth: `, key_secret: ${keySecret}` }, () => mailSection(', notices: false'))
 
-  it('a change mails only the new address, and mails nothing if another account has that address', async () => {
+  it('a change sends mail only to the new address, and sends no mail if another account has this address', async () => {
     const [user, owner] = [await newUser(at.gateway), await newUser(at.gateway)]
     const email = freeEmail()
     for (const wanted of [owner.email, email]) {
@@ -314,7 +314,7 @@ describeOverSetups('emails without notices', setup => {
     ])
   })
 
-  it('with auth.key_secret, codes are derived from it and no key is stored in the database', async () => {
+  it('with auth.key_secret, codes are derived from this secret, and the database contains no key for codes', async () => {
     const { email, access: token } = await newUser(at.gateway)
     await call(at.gateway.url, 'POST', '/api/v1/auth/email/verify/request', { token })
     expect(await at.gateway.sql('select from account_code_key')).toEqual([])

@@ -65,7 +65,7 @@ describeOverSetups('the service of events.url', setup => {
   const settle = () =>
     expect.poll(() => at.gateway.sql(`select type from events where status = 'pending'`)).toEqual([])
 
-  it('receives the events of a registration and of changes by operators in order, each with the user after the change', async () => {
+  it('receives the events of a registration and of changes by operators in order; each event shows the user after the change', async () => {
     const { id, email } = await register()
     await patch(id, { plan: 'pro' })
     await patch(id, { is_active: 0, plan: 'premium' })
@@ -83,7 +83,7 @@ describeOverSetups('the service of events.url', setup => {
     ])
   })
 
-  it('receives an event when an operator creates a user, changes its email or deletes it', async () => {
+  it('receives an event when an operator creates a user, changes the email of a user or deletes a user', async () => {
     const ask = async (method: string, path: string, body?: object) => {
       const answer = await call(at.gateway.admin, method, `/admin/v1/users${path}`, {
         body,
@@ -106,7 +106,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(await at.gateway.sql('select 1 from events where user_id = $1', [id])).toEqual([])
   })
 
-  it('receives events about a user, while the user’s own webhook does not receive them', async () => {
+  it('receives the events about a user, but the user’s own webhook does not receive them', async () => {
     const user = await newUser(at.gateway, 'pro')
     const hook = { token: user.access, body: { url: 'https://nobody.invalid/hook' } }
     expect((await call(at.gateway.url, 'POST', '/api/v1/user/webhook', hook)).status).toBe(201)
@@ -149,7 +149,7 @@ describeOverSetups('the service of events.url', setup => {
     expect(typesOf()).toEqual(['user.plan_changed', 'user.activated'])
   })
 
-  it('has a metric of its delivered events, and its secret is never logged', async () => {
+  it('has a metric that counts its delivered events, and its secret is never logged', async () => {
     const { text } = await call(at.gateway.admin, 'GET', '/metrics')
     const [, delivered] = /^peage_events_total\{outcome="delivered"\} (\d+)$/m.exec(text) ?? []
     expect(Number(delivered)).toBeGreaterThanOrEqual(9)

@@ -1,4 +1,4 @@
-// The admin API explains requests of configured plans, and a reload applies changed plans and quotas.
+// The admin API explains requests of users with configured plans. A reload applies changed plans and quotas.
 import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -21,7 +21,7 @@ describe('plans and quotas', () => {
       token: at.gateway.adminToken,
     })
 
-  it('are explained for a plan with counted uses', async () => {
+  it('are explained for a caller with a given plan and a given number of uses', async () => {
     expect((await explain({ plan: 'team', used: 999 })).body).toMatchObject({
       status: null,
       route: 'exports',
@@ -58,7 +58,7 @@ describe('plans and quotas', () => {
     { plan: 'team', scopes: 'a' },
     { plan: 'team', scopes: ['A'] },
     { plan: 'team', scopes: [['a']] },
-  ])('are not explained for the caller %j, and the response names the field `as`', async as => {
+  ])('are not explained for the invalid caller %j, and the error names the field `as`', async as => {
     expect(await explain(as)).toMatchObject({ status: 400, body: { field: 'as' } })
   })
 
@@ -79,13 +79,13 @@ describe('plans and quotas', () => {
     expect(other.guards.map(({ guard }) => guard)).not.toContain('scope')
   })
 
-  it('are explained with the stored uses of a user', async () => {
+  it('are explained for a stored user with the uses that are stored for this user', async () => {
     const { id, access } = await newUser(at.gateway, 'starter')
     for (let i = 0; i < 4; i++) await call(at.gateway.url, 'GET', '/exports', { token: access })
     expect((await explain({ user_id: id })).body).toMatchObject({ status: null })
     await call(at.gateway.url, 'GET', '/exports', { token: access })
     expect((await explain({ user_id: id })).body).toMatchObject({ status: 429 })
-    // With another kind of period, only the record of that period counts.
+    // The plan `team` counts this quota per month, so the uses that were counted per day do not matter.
     await at.gateway.sql("update users set plan = 'team' where id = $1", [id])
     expect((await explain({ user_id: id })).body).toMatchObject({ status: null })
   })
@@ -100,7 +100,7 @@ describe('plans and quotas', () => {
     })
   })
 
-  it('change with a reload, and the log names the section', async () => {
+  it('change with a reload, and the log names the changed section', async () => {
     await at.gateway.configure(['1000/month', '10/month'])
     expect((await explain({ plan: 'team', used: 10 })).body).toMatchObject({ status: 429 })
     await at.gateway.configure(['name: starter', 'name: basic'])

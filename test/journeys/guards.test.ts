@@ -56,7 +56,7 @@ describeOverSetups('guards', setup => {
     expect(at.upstream.received).toEqual([])
   })
 
-  it('if the user of a valid token is inactive, the response is "Utilisateur introuvable", even with another user’s valid API key', async () => {
+  it('if the user of a valid token is inactive, the response is "Utilisateur introuvable", even with a valid API key of another user', async () => {
     const user = await newUser(at.gateway)
     const key = await newKey((await newUser(at.gateway)).id)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -123,7 +123,7 @@ describeOverSetups('guards', setup => {
     }
   })
 
-  it('a request refused before the daily guard spends no use', async () => {
+  it('a request that is refused before the daily guard is not counted as a use', async () => {
     const user = await newUser(at.gateway)
     expect((await get('/courses/%5c', user.access)).status).toBe(400)
     expect((await get('/paid', user.access)).status).toBe(403)
@@ -131,7 +131,7 @@ describeOverSetups('guards', setup => {
     expect(await usage(user.id)).toEqual([0, null])
   })
 
-  it('a HEAD request spends a daily use, and a 502 does not give it back', async () => {
+  it('a HEAD request counts as a daily use, and a request that ends with 502 stays counted', async () => {
     const user = await newUser(at.gateway)
     expect((await call(at.gateway.url, 'HEAD', '/courses/1', { token: user.access })).status).toBe(200)
     expect((await get('/courses/1', user.access)).status).toBe(429)

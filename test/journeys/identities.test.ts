@@ -23,7 +23,7 @@ const ended = [401, 'token_invalid', 'Token invalide ou expiré'] as const
 const newPassword = 'un nouveau mot de passe'
 const yaml = () => `account: { deletion: true }\n${mailSection()}`
 
-/** Returns the error code of a response; for a successful response, its status. */
+/** Returns the error code of a response, or the status if the response has no error code. */
 async function toldBy(answer: ReturnType<typeof call>): Promise<string | number> {
   const { status, headers } = await answer
   return headers.get('x-peage-error') ?? status
@@ -43,7 +43,7 @@ describeOverSetups('the identities of a user', setup => {
     expect((await post('password/reset', { token, new_password: newPassword })).status).toBe(200)
   }
 
-  it('are listed oldest first with the name of the provider, or with the issuer if no provider has it', async () => {
+  it('are listed oldest first with the name of the provider, or with the issuer if no configured provider has it', async () => {
     const user = await newUser(at.gateway)
     expectAnswer(await list(user), 200, { identities: [] })
     await giveIdentities(at.gateway, await newUser(at.gateway), 'google')
@@ -65,7 +65,7 @@ describeOverSetups('the identities of a user', setup => {
     })
   })
 
-  it('are removed by the name of the provider in any letter case, and no session ends', async () => {
+  it('can be removed by the name of the provider in any letter case, and no session ends', async () => {
     const [user, other] = [await newUser(at.gateway), await newUser(at.gateway)]
     for (const each of [user, other]) await giveIdentities(at.gateway, each, 'google', 'keycloak')
     expectAnswer(await remove(user, 'GOOGLE'), 200, removed)
@@ -79,7 +79,7 @@ describeOverSetups('the identities of a user', setup => {
     expect(await kindsTo(at.gateway, other.email)).toEqual([])
   })
 
-  it('are not removed with a name that no configured provider has', async () => {
+  it('are not removed if the name is not the name of a configured provider, or the user has no identity of this provider', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'unused', 'gone')
     for (const name of ['unused', 'github', 'google', 'constructor', '%C3%A9', 'x'.repeat(5_000)])
@@ -93,7 +93,7 @@ describeOverSetups('the identities of a user', setup => {
     expect(await kindsTo(at.gateway, user.email)).toEqual([])
   })
 
-  it('need an access token of a live session', async () => {
+  it('can be listed and removed only with an access token of a live session', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'google')
     await post('logout', { refresh_token: user.refresh })
@@ -103,11 +103,11 @@ describeOverSetups('the identities of a user', setup => {
     expect(await issuersOf(at.gateway, user)).toEqual([issuers.google])
   })
 
-  it('keep the last one of a configured provider if the account has no password', async () => {
+  it('can be removed, except the last one of a configured provider if the account has no password', async () => {
     const user = await newUser(at.gateway)
     await takePassword(at.gateway, user)
     await giveIdentities(at.gateway, user, 'google', 'unused', 'gone')
-    // An identity of a provider that is not configured is no way to sign in.
+    // The other identities are no way to sign in, because their providers are not configured.
     expectRefusal(await remove(user, 'google'), ...last)
     await giveIdentities(at.gateway, user, 'keycloak')
     expectAnswer(await remove(user, 'google'), 200, removed)
@@ -156,18 +156,19 @@ describeOverSetups('the identities of a user', setup => {
     [
       'the user',
       (tx, { id }) => tx.query('delete from users where id = $1', [id]),
-      // On the embedded database, the request waits before it checks the session, which is deleted too.
+      // On the embedded database, the request waits before it checks the session. The deletion of the user also deletes
+      // the session, so this check fails first.
       setup === services ? 'user_not_found' : 'token_invalid',
       0,
     ],
   ]
   it.each(changes)(
-    'are removed only after %s is checked behind the lock of the user',
+    'are removed only after %s is checked while the row of the user is locked',
     async (what, change, code, rest) => {
       const user = await newUser(at.gateway)
       await giveIdentities(at.gateway, user, 'google')
       if (what === 'the other identity') await giveIdentities(at.gateway, user, 'keycloak')
-      // The caches of the gateway contain the user and the session before the change.
+      // This call stores the user and the session, as they are before the change, in the caches of the gateway.
       expect((await list(user)).status).toBe(200)
       const answer = await at.gateway.backing.database.transaction(async tx => {
         await tx.query('select from users where id = $1 for no key update', [user.id])
@@ -182,7 +183,7 @@ describeOverSetups('the identities of a user', setup => {
     },
   )
 
-  it('are removed with the account, also while they are being removed, and no request fails with 5xx', async () => {
+  it('are deleted with the account, even during concurrent removals, and no response is a 5xx', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway)
       await giveIdentities(at.gateway, user, 'google', 'keycloak')
@@ -198,7 +199,7 @@ describeOverSetups('the identities of a user', setup => {
     }
   })
 
-  it('leave a password or an identity behind, if they are removed while the password is reset by mail', async () => {
+  it('can be removed during a password reset by mail, and the user can then sign in with the new password', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await newUser(at.gateway)
       await takePassword(at.gateway, user)
@@ -219,7 +220,7 @@ describeOverSetups('the identities of a user', setup => {
     }
   })
 
-  it('of an attacker are removed when the owner resets the password of an unverified email', async () => {
+  it('are removed when the password of an unverified email is reset, because an attacker may have added them', async () => {
     const user = await newUser(at.gateway)
     await giveIdentities(at.gateway, user, 'google', 'gone')
     await resetByMail(user)
@@ -231,7 +232,7 @@ describeOverSetups('the identities of a user', setup => {
     ])
   })
 
-  it('stay after a reset by mail if the email was verified before, or if only the email is verified', async () => {
+  it('stay after a password reset by mail if the email was already verified, and after an email verification', async () => {
     const [user, verifying] = [await newUser(at.gateway), await newUser(at.gateway)]
     for (const each of [user, verifying]) await giveIdentities(at.gateway, each, 'google')
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
@@ -258,7 +259,7 @@ describeOverSetups('the identities of a user', setup => {
 describeWithServices('the identities of a user on two replicas', () => {
   const at = journey(services, { auth: providers }, yaml)
 
-  it('are removed at the same time, and exactly one stays if the account has no password', async () => {
+  it('can be removed at the same time, but exactly one stays if the account has no password', async () => {
     const other = await startGateway(yaml(), at.stores, { auth: providers })
     try {
       for (let round = 0; round < rounds; round += 1) {
@@ -295,7 +296,7 @@ describeOverSetups('an account without a password', setup => {
   const post = (name: string, body: object) => call(at.gateway.url, 'POST', `/api/v1/auth/${name}`, { body })
   const hasPassword = async (user: TestUser) => (await ask('GET', 'account', user)).body.has_password
 
-  it('gets 409 where the current password is needed, and this does not count as a failed login', async () => {
+  it('gets 409 from endpoints that need the current password, and the 409 does not count as a failed login', async () => {
     const user = await newUser(at.gateway)
     expect(await hasPassword(user)).toBe(true)
     await takePassword(at.gateway, user)
@@ -313,7 +314,7 @@ describeOverSetups('an account without a password', setup => {
     expect(await kindsTo(at.gateway, user.email)).toEqual([])
   })
 
-  it('refuses every password like a wrong one', async () => {
+  it('refuses every password with the response for a wrong password', async () => {
     for (const password of ['!', ' ', 'correct horse battery']) {
       const user = await newUser(at.gateway)
       await takePassword(at.gateway, user)
@@ -322,7 +323,7 @@ describeOverSetups('an account without a password', setup => {
     }
   })
 
-  it('gets a first password by mail, and keeps its identities if the email was verified', async () => {
+  it('can get a first password by mail, and keeps its identities if the email was already verified', async () => {
     const user = await newUser(at.gateway)
     await takePassword(at.gateway, user)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

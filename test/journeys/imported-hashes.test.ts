@@ -1,4 +1,5 @@
-// Users sign in with the password hashes of other systems. The gateway replaces each hash at the first login.
+// The password hashes of users can be imported from other systems. At the first login of a user, the gateway replaces
+// the imported hash.
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { foreignVectors } from '../support/foreign-hashes.ts'
@@ -55,7 +56,7 @@ ${routes(upstream)}${mailSection()}`,
     },
   )
 
-  it('are replaced without an effect on sessions and mailed codes, and without events and mails', async () => {
+  it('are replaced without ending sessions or mailed codes, and without new events or mails', async () => {
     const user = await imported()
     const session = (await login(user.email)).body
     await post('password/forgot', { email: user.email })
@@ -71,15 +72,15 @@ ${routes(upstream)}${mailSection()}`,
     expect(reset.status).toBe(200)
   })
 
-  it('with a password of fewer than 8 characters are accepted', async () => {
-    // htpasswd -bnBC 4 '' 1234
+  it('are accepted even if the password has fewer than 8 characters', async () => {
+    // The hash was created with `htpasswd -bnBC 4 '' 1234`.
     const user = await imported('$2y$04$J/4W0wS71KFOxKn/NUKrbOoriFylN6snMQlFKLgEouwxXkU2AtE3i')
     expect((await login(user.email, '1234')).status).toBe(200)
     expect((await login(user.email, '1234')).status).toBe(200)
   })
 
-  describe('and the stored hashes', () => {
-    /** Records every change of a hash. Refuses the changes of users on plan `pro`. */
+  describe('in the database', () => {
+    /** Creates a trigger that records each change of a hash, and refuses the change for users with the plan `pro`. */
     beforeAll(async () => {
       await at.gateway.sql('create table hash_changes (user_id bigint)')
       await at.gateway.sql(`create function note_hash_change() returns trigger language plpgsql as $$
@@ -94,7 +95,7 @@ ${routes(upstream)}${mailSection()}`,
     })
     afterEach(() => at.gateway.sql('delete from hash_changes'))
 
-    it('change once under 100 concurrent first logins, which all succeed', async () => {
+    it('are replaced once under 100 concurrent first logins, which all succeed', async () => {
       const user = await imported()
       const logins = await Promise.all(Array.from({ length: 100 }, () => login(user.email)))
       expect(new Set(logins.map(({ status }) => status))).toEqual(new Set([200]))
@@ -102,7 +103,7 @@ ${routes(upstream)}${mailSection()}`,
       expect(await stored(user)).toEqual({ password_hash: ownHash, session_epoch: 0 })
     })
 
-    it('stay if they cannot be replaced, and the login succeeds; a later login replaces them', async () => {
+    it('stay if they cannot be replaced, but the login succeeds; a later login replaces them', async () => {
       const user = await imported()
       await at.gateway.sql("update users set plan = 'pro' where id = $1", [user.id])
       expect((await login(user.email)).status).toBe(200)
@@ -112,7 +113,7 @@ ${routes(upstream)}${mailSection()}`,
       expect((await stored(user))?.password_hash).toEqual(ownHash)
     })
 
-    it('let users change their password and delete their account', async () => {
+    it('are accepted as proof of the current password for a password change and an account deletion', async () => {
       const user = await imported()
       const access = String((await login(user.email)).body.access_token)
       await at.gateway.sql('update users set password_hash = $2 where id = $1', [user.id, bcrypt])
@@ -140,7 +141,7 @@ ${routes(upstream)}${mailSection()}`,
       ['the text for no password', { password_hash: '!' }],
       ['white space', { password_hash: ` ${bcrypt}` }],
       ['a password too', { password_hash: bcrypt, password }],
-    ])('are refused with the field: %s', async (_, fields) => {
+    ])('are refused with an error for the field `password_hash`: %s', async (_, fields) => {
       const { status, headers, body } = await create({ email: 'refused@example.com', ...fields })
       expect([status, headers.get('x-peage-error'), body.field]).toEqual([
         400,
@@ -150,7 +151,7 @@ ${routes(upstream)}${mailSection()}`,
       expect(await at.gateway.sql("select from users where email = 'refused@example.com'")).toEqual([])
     })
 
-    it('appear in the audit only as `set`', async () => {
+    it('appear in the audit log only as the text `set`', async () => {
       const { id } = await imported()
       const [entry] = await at.gateway.sql<{ changes: object }>(
         'select changes from admin_audit where user_id = $1',

@@ -44,8 +44,8 @@ describeWithServices('key files on two replicas', () => {
   }
 
   /**
-   * Replaces the replicas one after the other, like a rollout. Each old replica stops only after its replacement has
-   * received requests.
+   * Replaces the replicas one after the other, like a rollout. Each old replica stops only after its last request has
+   * ended.
    */
   async function rollOut(load: KeyLoad, ...names: string[]): Promise<void> {
     for (const [i, before] of replicas.entries()) {
@@ -55,7 +55,7 @@ describeWithServices('key files on two replicas', () => {
     }
   }
 
-  it('can be added as second key, moved to first place and removed, and no valid token is refused', async () => {
+  it('can be added in second place, moved to first place and removed without the refusal of a valid token', async () => {
     const user = await newUser(replicas[0] as TestGateway)
     const load = await startKeyLoad(replicas, 4)
     await rollOut(load, 'old', 'new')

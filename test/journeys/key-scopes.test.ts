@@ -1,4 +1,4 @@
-// Tests which credential passes the scope guard of which route: over HTTP, in WebSocket handshakes, and in explanations.
+// Tests which credentials the scope guard accepts on which routes, for HTTP requests, WebSockets and explanations.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -29,7 +29,7 @@ ${names.map(name => `  - { name: ${name}, path: /${name}, upstream: echo, websoc
   - { name: limited, path: /limited, upstream: echo, plans: [premium], scope: a, rate_limit: 1/1h }
 `
 
-/** The expected result of a request. `scope null` and `scope a` are refusals with this scope in `required`. */
+/** The expected result of a request. For example, `scope a` is a refusal whose body has the scope `a` in `required`. */
 type Result = 'ok' | 'token' | 'bearer' | 'plan' | 'scope null' | 'scope a' | 'scope b'
 
 const refusals: Record<Exclude<Result, 'ok'>, { status: number; code: string; body: object }> = {
@@ -64,7 +64,7 @@ const refusals: Record<Exclude<Result, 'ok'>, { status: number; code: string; bo
 
 interface Credential {
   readonly title: string
-  /** The caller in a question to `explain`. Undefined if no member describes this credential. */
+  /** The caller in a request to `explain`. Undefined if `explain` has no way to describe this credential. */
   readonly as: unknown
   headers(): Promise<Record<string, string>>
   /** The results in the order of the routes. */
@@ -106,7 +106,8 @@ describeOverSetups('the scope guard', setup => {
   }
   const aSecondAgo = () => new Date(at.gateway.clock.now() - 1000)
 
-  // The columns: plain, scope-a, scope-b, bearer, optional, optional-a, optional-bearer, premium, premium-a, public.
+  // The order of `results`: plain, scope-a, scope-b, bearer, optional, optional-a, optional-bearer, premium, premium-a,
+  // public.
   const credentials: Credential[] = [
     {
       title: 'an access token',
@@ -184,7 +185,7 @@ describeOverSetups('the scope guard', setup => {
     })
     const cells = names.map((name, index) => [name, results[index] as Result] as const)
 
-    it.each(cells)('gives a request to %s the result: %s', async (name, result) => {
+    it.each(cells)('handles a request to route %s with the result: %s', async (name, result) => {
       at.upstream.requests.length = 0
       const answer = await call(at.gateway.url, 'GET', `/${name}`, { headers })
       const code = answer.headers.get('x-peage-error')
@@ -193,7 +194,7 @@ describeOverSetups('the scope guard', setup => {
       expect(at.upstream.requests).toHaveLength(result === 'ok' ? 1 : 0)
     })
 
-    it.each(cells)('gives a WebSocket handshake to %s the result: %s', async (name, result) => {
+    it.each(cells)('handles a WebSocket handshake to route %s with the result: %s', async (name, result) => {
       const connection = new RawConnection(at.gateway.url)
       const lines = Object.entries(headers).map(([field, value]) => `${field}: ${value}`)
       connection.write(requestBytes('GET', `/${name}`, [...handshake, ...lines]))
@@ -210,7 +211,7 @@ describeOverSetups('the scope guard', setup => {
     })
 
     if (as === undefined) return
-    it.each(cells)('is explained for a request to %s with the result: %s', async (name, result) => {
+    it.each(cells)('is explained for a request to route %s with the result: %s', async (name, result) => {
       const { status, body } = await call(at.gateway.admin, 'POST', '/admin/v1/explain', {
         token: at.gateway.adminToken,
         body: { method: 'GET', path: `/${name}`, as },
@@ -224,14 +225,14 @@ describeOverSetups('the scope guard', setup => {
   })
 
   it('runs after the rate limit and before the plan guard', async () => {
-    // The other user has as many keys as the plan allows.
+    // This test needs a new user, because the plan of the previous user allows no more keys.
     user = await newUser(at.gateway, 'pro')
     const headers = await created({ name: 'order', scopes: ['b'] })()
     const get = async () => {
       const answer = await call(at.gateway.url, 'GET', '/limited', { headers })
       return [answer.status, answer.headers.get('x-peage-error')]
     }
-    // The user has neither the scope nor the plan of the route.
+    // The key does not have the scope of the route, and the user does not have the plan of the route.
     expect(await get()).toEqual([403, 'scope_insufficient'])
     expect(await get()).toEqual([429, 'rate_limited'])
   })

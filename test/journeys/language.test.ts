@@ -1,4 +1,4 @@
-// Every text in the responses of the gateway is in the language of `server.language`.
+// The gateway writes the texts of its own responses in the language that `server.language` selects.
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { catalog, messages, type RefusalCode } from '../../src/refusals/catalog.ts'
@@ -10,7 +10,7 @@ import { embeddedSetup } from '../support/setups.ts'
 const ascii = /^[\x20-\x7e]+$/
 const codes = Object.keys(catalog) as RefusalCode[]
 
-it.each(codes)('the refusal %s has a French and an English text, and only `error` differs', code => {
+it.each(codes)('the refusal %s is the same in French and English, except for the text in `error`', code => {
   const [fr, en] = (['fr', 'en'] as const).map(language => {
     const { fields, body } = new Refusal(code, { reason: 'r', body: { a: 1 } }).response(language)
     return {
@@ -49,7 +49,7 @@ describe('a gateway with `server.language: en`', () => {
     return (body as { error?: string }).error
   }
 
-  it('responds in English to requests, malformed requests and operators', async () => {
+  it('responds in English to clients, to operators and to malformed requests', async () => {
     const { url, admin, adminToken } = at.gateway
     expect(await errorOf('/nowhere')).toBe('Unknown route')
     expect(await errorOf('/courses')).toBe('Invalid or expired token')
@@ -69,7 +69,7 @@ describe('a gateway with `server.language: en`', () => {
     expect(revoked.body).toEqual({ message: 'Sessions revoked' })
   })
 
-  it('refuses in English at limits', async () => {
+  it('responds in English if the plan is insufficient or a limit is reached', async () => {
     const { access } = await newUser(at.gateway)
     expect(await errorOf('/pro', access)).toBe('Insufficient plan')
     await errorOf('/courses', access)
@@ -78,13 +78,13 @@ describe('a gateway with `server.language: en`', () => {
     expect(await errorOf('/exports', access)).toBe('Quota reached (plan free: 2 exports/month)')
   })
 
-  it('confirms in English', async () => {
+  it('confirms a registration in English', async () => {
     const body = { email: 'ada@example.com', password: 'correct horse battery' }
     const { body: created } = await call(at.gateway.url, 'POST', '/api/v1/auth/register', { body })
     expect(created).toMatchObject({ message: 'Account created' })
   })
 
-  it('changes the language of the next request at a reload, also of a refusal in memory', async () => {
+  it('uses a new language immediately after a reload, even for cached refusals', async () => {
     const { gateway } = at
     const { access } = await newUser(gateway)
     await errorOf('/courses', access)

@@ -1,4 +1,4 @@
-// If clients leave or stall, the gateway frees their upstream connections for other clients. Also tests the drain.
+// If clients disconnect or stall, the gateway frees their upstream connections for other clients. Also tests the drain.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -45,16 +45,14 @@ describe('clients that leave', () => {
   })
   const get = (path: string, token?: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${token ?? ''}\r\n`
 
-  /**
-   * Checks that both upstream connections are free. If one were still in use, a request would wait and get a 503.
-   */
+  /** Checks that both connections to the upstream are free. Otherwise, one of the two requests would get a 503. */
   async function isServed(): Promise<void> {
     at.upstream.answer = undefined
     const answers = await Promise.all([1, 2].map(n => call(at.gateway.url, 'GET', `/public/${n}`)))
     expect(answers.map(answer => answer.status)).toEqual([200, 200])
   }
 
-  it('hold no upstream connection if they leave while the guards check the request', async () => {
+  it('use up no upstream connection if they disconnect while the guards check the request', async () => {
     const { access } = await newUser(at.gateway, 'pro')
     for (let i = 0; i < 10; i++) {
       const socket = await open(at.gateway.url)
@@ -96,7 +94,7 @@ describe('clients that leave', () => {
     expect(at.gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
   })
 
-  it('leave no password in the log if their target is an absolute URL with a password', async () => {
+  it('have no password in the log, even if their request line contains a URL with a password', async () => {
     const socket = await open(at.gateway.url)
     socket.write('GET http://user:s3cretpw@x/public/y HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
@@ -110,8 +108,8 @@ describe('a drain', () => {
   const at = journey(embeddedSetup, {}, routes)
 
   /**
-   * Runs `work` with a new gateway, then stops the gateway. The promise `asked` resolves when the first request reaches
-   * the upstream. Its value is the object with which `work` sends the upstream's response to this request.
+   * Runs `work` with a new gateway, then stops the gateway. When the first request reaches the upstream, `asked`
+   * resolves to a `ServerResponse`. With this object, `work` sends the response of the upstream.
    */
   async function drained(
     work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,
@@ -126,7 +124,7 @@ describe('a drain', () => {
   const openStream = (response: ServerResponse) =>
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
 
-  it('ends event streams and connections without a request at once, on both listeners', () =>
+  it('ends event streams, and does not wait for incomplete requests on either listener', () =>
     drained(async (gateway, asked) => {
       asked.then(openStream)
       const stream = await fetch(`${gateway.url}/public/events`)
@@ -143,7 +141,7 @@ describe('a drain', () => {
       silent.destroy()
     }))
 
-  it('makes /readyz return 503, also with ?for=public, while /healthz still returns 200', () =>
+  it('makes /readyz and /readyz?for=public return 503, while /healthz still returns 200', () =>
     drained(async (gateway, asked) => {
       const ready = async (query: string) => {
         const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
@@ -176,7 +174,7 @@ describe('a drain', () => {
       expect(performance.now() - started).toBeLessThan(3_000)
     }))
 
-  it('completes calls to the admin listener, even if their head or body is still arriving', () =>
+  it('completes requests to the admin listener, even if their head or body is still arriving', () =>
     drained(async gateway => {
       const { id } = await newUser(gateway)
       const body = '{"plan":"pro"}'

@@ -1,5 +1,5 @@
-// Tests requests while another program locks the row of their user. A credential that is then revoked creates nothing,
-// and the lock blocks only one connection.
+// Tests requests of a user while another program locks the row of this user. If the program then revokes the credential
+// of a request, this request creates nothing. All requests together block only one database connection.
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
@@ -52,7 +52,7 @@ describeWithServices('while another program locks a user', () => {
     await other.query('update refresh_tokens set revoked = 1 where user_id = $1', [user.id])
     await other.query('update api_tokens set revoked = 1 where user_id = $1', [user.id])
     const credential = by === 'an API token' ? { headers: { 'x-api-key': key } } : { token: user.access }
-    // The IP address avoids a DNS lookup. Nothing is sent to it.
+    // An IP address needs no DNS lookup. The gateway sends nothing to this address.
     const body = { url: 'https://1.1.1.1/hook' }
     const answer = call(gateway.url, 'POST', `/api/v1/user/${path}`, { ...credential, body })
     await expect.poll(() => waiting('%for no key update')).toHaveLength(1)
@@ -91,7 +91,7 @@ describeWithServices('while another program locks a user', () => {
     const { id, email, password } = await newUser(gateway)
     await gateway.sql('update users set password_hash = $2 where id = $1', [id, passwordHash])
     await other.query('begin')
-    // The delivery of an event takes the same lock.
+    // When the gateway delivers an event, it locks the row of the user in the same way.
     await other.query('select from users where id = $1 for share', [id])
     const answer = call(gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
     await expect.poll(() => waiting('update users set password_hash%')).toHaveLength(1)
@@ -101,7 +101,7 @@ describeWithServices('while another program locks a user', () => {
     expect(stored).toEqual([{ password_hash: expect.not.stringContaining(passwordHash) }])
   })
 
-  it('a locked row blocks only one connection, although many requests need that row, also after a reload', async () => {
+  it('a locked row blocks only one connection, even if many requests need the row before and after a reload', async () => {
     const user = await newUser(gateway, 'pro')
     const asClient = (method: string, path: string, body?: object) =>
       call(gateway.url, method, `/api/v1/user/${path}`, { token: user.access, body })
@@ -123,8 +123,7 @@ describeWithServices('while another program locks a user', () => {
     await gateway.configure(['free_daily: 1', 'free_daily: 2'])
     expect(gateway.log.join('')).toContain('configuration reloaded')
     answers.push(...ofAll())
-    // During this wait, the gateway could send a second statement to the locked row. The check below shows that it does
-    // not.
+    // During this wait, a second statement could start to wait for the row. The check below shows that none does.
     await sleep(300)
     expect(await waiting()).toHaveLength(1)
     await other.query('commit')

@@ -135,7 +135,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, next.access)).status).toBe(200)
   })
 
-  it('accepts a valid API key next to the ended token, but checks the user of the token first', async () => {
+  it('accepts a valid API key that is sent with a token of an ended session, but first checks the user of the token', async () => {
     const user = await newUser(at.gateway, 'pro')
     await giveKey(at.gateway, user, `peage_ends${user.id}`)
     await logout(at.gateway, user)
@@ -169,7 +169,7 @@ describeOverSetups('logout_ends_access', setup => {
     expect((await ask(at.gateway, user.access)).status).toBe(401)
   })
 
-  it('closes the open streams of the session at once with code 1008, and no other streams', async () => {
+  it('closes the open streams of an ended session at once (WebSockets with code 1008), and no other streams', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     const kept = await openWebSocket(`${at.gateway.url}/any`, { token: other.access })
@@ -207,7 +207,7 @@ describeWithServices('logout_ends_access on two replicas', () => {
     if (stores !== undefined) await services.drop(stores)
   })
 
-  it('takes effect on the other replica within 50 ms of the response, for tokens and open streams', async () => {
+  it('takes effect on the other replica within 50 ms for tokens, and within 1 s for open streams', async () => {
     const [first, second] = replicas
     for (let turn = 0; turn < 20; turn += 1) {
       const user = await newUser(first)

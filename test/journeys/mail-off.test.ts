@@ -1,4 +1,4 @@
-// Without a mail server, the endpoints that need a mail refuse requests.
+// Without a mail server, endpoints that must send a mail refuse all requests.
 import { describe, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -27,7 +27,7 @@ describeOverSetups('without a mail server', setup => {
       expectRefusal(await post(path, {}, access), ...notConfigured)
     })
 
-    it('refuses requests without a token or with an API key as usual', async () => {
+    it('refuses a request without a token with 401, and a request with an API key with 403', async () => {
       const key = `key of ${path}`
       await giveKey(at.gateway, await newUser(at.gateway), key)
       expectRefusal(await post(path), 401, 'token_invalid', 'Token invalide ou expiré')

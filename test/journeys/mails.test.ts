@@ -33,7 +33,7 @@ describeOverSetups('mails', setup => {
   const admin = (path: string) =>
     call(gateway.admin, 'GET', path, { headers: { authorization: `Bearer ${gateway.adminToken}` } })
 
-  /** Waits for the first mail to an address with a matching subject. */
+  /** Waits for the first mail to `email` whose subject matches `subject`. */
   function mailTo(email: string, subject: RegExp) {
     return vi.waitFor(
       () => {
@@ -91,7 +91,7 @@ describeOverSetups('mails', setup => {
     for (const secret of [code, token]) expect(told).not.toContain(secret)
   })
 
-  it('are listed newest first, by user or status, and the pages contain each mail once', async () => {
+  it('are listed newest first, can be filtered by user and status, and are each on exactly one page', async () => {
     const user = await newUser(gateway)
     await gateway.sql(
       `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at, finished_at)

@@ -99,7 +99,7 @@ describeOverSetups('the metrics', setup => {
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],
       ['http_requests_total', {}, 1],
-      // If the client ends an attempt, the duration of the attempt is not recorded.
+      // If the client leaves during an attempt, the duration of the attempt is not recorded.
       ['peage_upstream_duration_seconds_count', {}, 0],
     ])
   })
@@ -268,7 +268,7 @@ describe('the metrics without a request log', () => {
     ])
   })
 
-  it('do not gain series from random paths, methods and credentials', async () => {
+  it('get no new series from requests with random paths, methods and credentials', async () => {
     const user = await newUser(gateway)
     const one = async (n: number) => {
       const path = Math.random().toString(36).slice(2)
@@ -307,8 +307,8 @@ describe('the metrics without a request log', () => {
 })
 
 it('the maximum event loop delay covers the time since the last scrape, even if the console reads it meanwhile', async () => {
-  // The gateway takes a sample for the console whenever a 10 s step ends. The test clock stops 0.6 s before the
-  // end of a step, so the gateway takes a sample every 0.6 s.
+  // The gateway takes a sample for the console whenever a 10 s step ends. The test clock does not move, and always
+  // shows a time that is 0.6 s before the end of a step. So the gateway takes a sample every 0.6 s.
   const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
   await scrape(gateway.admin)
   await sleep(50)

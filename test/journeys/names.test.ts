@@ -23,7 +23,7 @@ describeWithNameServer('a target whose host is a name', () => {
   let folder: string
   let servers: Server[]
   let port: number
-  /** All tests share one gateway, because a start takes seconds of CPU time. Each test uses its own name. */
+  /** All tests share one gateway, because a start takes seconds of CPU time. Each test uses its own host name. */
   let gateway: Program
   /** The addresses at which the upstream fails its health check. */
   const sick = new Set<string>()
@@ -146,11 +146,11 @@ ${routes.join('\n')}
   }
   const target = (name: string) => `http://${name}.test:${port}`
   const labelled = (name: string, address: string) => `${target(name)} (${address})`
-  /** Counts the log lines with this text about a target. */
+  /** Counts the log lines that contain `sentence` and the target of the upstream `name`. */
   const logged = (name: string, sentence: string) =>
     gateway.lines.filter(line => line.includes(sentence) && line.includes(target(name))).length
 
-  it('gets requests evenly at all addresses; Host and SNI contain the name, and the certificate must match it', async () => {
+  it('gets the same number of requests at each address; Host and SNI contain the name, and the certificate must match the name', async () => {
     expect(await answering('even')).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
     expect((await get('even')).host).toBe(`even.test:${port}`)
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', {
@@ -162,7 +162,7 @@ ${routes.join('\n')}
     expect(greeted).toEqual(['courses.internal'])
   })
 
-  it('uses at most resolve.most of its addresses, and is logged once if it has more', async () => {
+  it('gets requests at no more than resolve.most addresses, and is logged once if its name has more addresses', async () => {
     expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
     // During this wait, the gateway looks up the name two more times and finds the same addresses.
     await new Promise(resolve => setTimeout(resolve, 2_300))
@@ -207,13 +207,13 @@ ${routes.join('\n')}
     expect(await answering('silent')).toEqual({ [first]: 12 })
   })
 
-  it('returns 503 until its name resolves for the first time', async () => {
+  it('gets no requests until its name resolves for the first time; until then, clients get 503', async () => {
     expect(await get('late')).toMatchObject({ status: 503 })
     await names.setAddresses('late.test', [second])
     await expect.poll(() => get('late'), soon).toMatchObject({ status: 200, address: second })
   })
 
-  it('gets requests at a new address only after a successful health check; no request is refused until then', async () => {
+  it('gets requests at a new address only after a successful health check, or at once if all addresses are new', async () => {
     expect(await answering('health')).toEqual({ [first]: 12 })
     sick.add(second)
     await names.setAddresses('health.test', [first, second])
@@ -244,7 +244,7 @@ ${routes.join('\n')}
     expect(await get('rawmeta')).toMatchObject({ status: 502 })
   })
 
-  it('with `resolve: false`, is a single target, and each new connection looks up the name', async () => {
+  it('with `resolve: false`, is a single target, and the gateway looks up its name for each new connection', async () => {
     expect(await answering('once')).toEqual({ [first]: 12 })
     await names.setAddresses('once.test', [second])
     // The open connection is still used, so there is no new lookup.

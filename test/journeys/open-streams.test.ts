@@ -92,7 +92,7 @@ describe('open streams', () => {
     chat.socket.terminate()
   })
 
-  it('the revocation of an API key closes only the streams that were opened with it', async () => {
+  it('the revocation of an API key closes only the streams that were opened with this key', async () => {
     const user = await newUser(at.gateway)
     await giveKey(at.gateway, user, 'peage_a')
     const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
@@ -221,7 +221,7 @@ describe('open streams', () => {
 })
 
 describeWithServices('open streams of two replicas', () => {
-  it('are closed within 1 s after a change by the other replica or another program', async () => {
+  it('are closed within 1 s after the other replica or another program deactivates the user', async () => {
     const stores: Stores = await services.open()
     const upstream = await startWebSocketUpstream()
     upstream.answer = events

@@ -84,7 +84,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     ['a request', 'GET', {}],
     ['a preflight', 'OPTIONS', { 'access-control-request-method': 'GET' }],
   ])(
-    'is logged with the route’s key for %s to a route that has its own cors settings',
+    'is logged after %s to a route with its own cors settings, with the configuration key of this route',
     async (_, method, more) => {
       const origin = newOrigin()
       await send(gateway, '/partner', { origin, ...more }, method)
@@ -104,7 +104,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     expect(linesOf(gateway, origin)[0]).not.toHaveProperty('route')
   })
 
-  it('is logged only for responses of the gateway itself if `cors` is not configured', async () => {
+  it('if `cors` is not configured, is logged only for responses that the gateway itself creates', async () => {
     const origin = newOrigin()
     await send(plain, '/public', { origin })
     expect(linesOf(plain, origin)).toEqual([])
@@ -117,7 +117,7 @@ describe('a page whose origin is not listed in `cors`', () => {
     ])
   })
 
-  it('is logged, but a listed page, a same-origin page, a navigation or a WebSocket is not', async () => {
+  it('is logged, but listed pages, same-origin pages, navigations and WebSockets are not', async () => {
     const origin = newOrigin()
     const before = gateway.log.length
     const own = new URL(gateway.url).origin

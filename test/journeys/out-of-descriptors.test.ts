@@ -14,7 +14,7 @@ import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
-/** The limit for open files. A gateway has more files open after its start, so no descriptor is free. */
+/** A limit for open files that is too low. A running gateway has more files open, so it cannot open another one. */
 const tooFew = 10
 /**
  * Starts the program in its own process group. A past bug sent a signal to the whole group, which would end the
@@ -49,7 +49,7 @@ routes:
 
 const logged = (sentence: string) => program.lines.filter(line => line.includes(sentence))
 
-it('if no file descriptor is free, a reload is tried again and not reported as a bad configuration', async () => {
+it('if no file descriptor is free, a reload is tried again later and not reported as a bad configuration', async () => {
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0' }
@@ -83,7 +83,7 @@ describeWithServices('a primary process', () => {
   })
   afterEach(() => services.drop(stores))
 
-  it('if no file descriptor is free, starts the worker later', async () => {
+  it('if no file descriptor is free, starts the replacement of a dead worker later', async () => {
     program = await startProgram(await writeCrewFile(folder, { stores, routes: routing() }), {}, false, apart)
     const [killed = 0, other] = workersOf(program.child.pid as number)
     limitDescriptors(tooFew)

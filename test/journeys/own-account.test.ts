@@ -117,7 +117,7 @@ ${routes(upstream)}`,
       expect(answer.text).not.toContain(secret)
   })
 
-  it('is exported with at most 1,000 entries per list, the newest ones', async () => {
+  it('is exported with only the newest 1,000 entries of each list', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, created_at)
@@ -228,7 +228,7 @@ ${routes(upstream)}`,
 describeOverSetups('a user’s own account without account.deletion', setup => {
   const at = journey(setup)
 
-  it('refuses a deletion with 404 even if the token is invalid, and omits DELETE from Allow', async () => {
+  it('refuses a deletion with 404 even if the token is invalid, and omits DELETE from the Allow header', async () => {
     const { access } = await newUser(at.gateway)
     for (const token of [access, 'no token']) {
       const answer = await call(at.gateway.url, 'DELETE', path, { token })

@@ -27,7 +27,7 @@ describeOverSetups('a password change', setup => {
     return body.sessions as { current: boolean; user_agent: string }[]
   }
 
-  it('returns a new session like login and ends all previous sessions', async () => {
+  it('returns the tokens of a new session, as login does, and ends all previous sessions', async () => {
     const user = await newUser(at.gateway)
     const other = await login(at.gateway.url, user.email, user.password)
     const answer = await change(
@@ -51,7 +51,7 @@ describeOverSetups('a password change', setup => {
     expect(await loginStatus(user.email, next)).toBe(200)
   })
 
-  it('with a wrong current password returns 401 without WWW-Authenticate and counts as a failed login', async () => {
+  it('with a wrong current password, returns 401 without WWW-Authenticate and counts as a failed login', async () => {
     const user = await newUser(at.gateway)
     for (const current of ['wrong', '', undefined]) {
       const answer = await change(user.access, { current_password: current, new_password: next })
@@ -62,7 +62,7 @@ describeOverSetups('a password change', setup => {
     expect((await changeOf(user)).headers.get('x-peage-error')).toBe('rate_limited')
   })
 
-  it('checks the form of the new password, then the current password, then whether they are equal', async () => {
+  it('checks the length of the new password, then the current password, then whether both are equal', async () => {
     const user = await newUser(at.gateway)
     const attempt = (current: string, to: string) =>
       change(user.access, { current_password: current, new_password: to })
@@ -87,12 +87,12 @@ describeOverSetups('a password change', setup => {
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     const codes = answers.map(({ headers }) => headers.get('x-peage-error')).filter(code => code !== null)
-    // The request that succeeds ends all sessions. Therefore, the requests after it may get `token_invalid`.
+    // The request that succeeds ends all sessions. Therefore, later requests may get `token_invalid`.
     for (const code of codes) expect(['credentials_invalid', 'token_invalid']).toContain(code)
     expect(await sessionsOf(String(won[0]?.body.access_token))).toHaveLength(1)
   })
 
-  it('keeps the new session if an old refresh token is used afterwards, whether it was exchanged or not', async () => {
+  it('keeps the new session even if an older refresh token is used, whether or not that token was exchanged', async () => {
     const user = await newUser(at.gateway)
     const second = String((await refresh(user.refresh)).body.refresh_token)
     const changed = await changeOf(user)

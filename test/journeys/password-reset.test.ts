@@ -98,7 +98,7 @@ describeOverSetups('a forgotten password', setup => {
       expectSimilarMedians(times)
     })
 
-    it('cannot be a GET or HEAD request: all paths for mailed codes return 405 and use up no code', async () => {
+    it('cannot be a GET or HEAD request; all endpoints for mailed codes return 405, and no code is used up', async () => {
       const { token } = await forgetful()
       for (const method of ['GET', 'HEAD'])
         for (const path of [
@@ -117,7 +117,7 @@ describeOverSetups('a forgotten password', setup => {
 
   describe('the reset', () => {
     it.each(['code', 'token'] as const)(
-      'by %s sets the password, and makes both the code and the token invalid',
+      'with the %s sets the password, and makes both the code and the token invalid',
       async kind => {
         const { user, code, token } = await forgetful()
         const by = {
@@ -160,7 +160,7 @@ describeOverSetups('a forgotten password', setup => {
         expectRefusal(refused, 401, 'token_invalid', 'Token invalide ou expiré')
         expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
       }
-      // Until the old access token expires, it is still accepted by routes, and may delete a webhook.
+      // Until the old access token expires, routes still accept it, and it can delete a webhook.
       expect((await call(at.gateway.url, 'GET', '/pro', { token: user.access })).status).toBe(200)
       expect((await asked('DELETE', 'webhook', user.access)).status).toBe(200)
       const { access } = await login(at.gateway.url, user.email, newPassword)
@@ -181,7 +181,7 @@ describeOverSetups('a forgotten password', setup => {
       ['court', 'password_too_short', 'Mot de passe trop court (min 8 caractères)'],
       ['x'.repeat(1_025), 'password_too_long', 'Mot de passe trop long (max 1024 caractères)'],
     ])(
-      'checks the form of the new password before the code, so a wrong form is not a failed attempt',
+      'checks the length of the new password before the code, so a wrong length does not count as a failed attempt',
       async (password, code, error) => {
         const mailed = await forgetful()
         const { email } = mailed.user
@@ -192,7 +192,7 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
-    it('if configured, refuses common passwords, as do register and the password change', async () => {
+    it('with `common_passwords: refuse`, refuses common passwords, as register and the password change do', async () => {
       const { user, code, token } = await forgetful()
       const common = [400, 'password_too_common', 'Mot de passe trop courant'] as const
       const change = (new_password: string) =>
@@ -213,7 +213,7 @@ describeOverSetups('a forgotten password', setup => {
     it.each([
       ['no code', () => ({})],
       ['a code without the email', ({ code }) => ({ code })],
-      ['a code with the email of another', ({ code }) => ({ code, email: 'other@example.com' })],
+      ['a code with the email of another user', ({ code }) => ({ code, email: 'other@example.com' })],
       ['a code as a number', ({ code, user }) => ({ code: Number(code), email: user.email })],
       ['a wrong code', ({ code, user }) => ({ code: otherCode(code), email: user.email })],
       ['a wrong token and a right code', ({ code, user }) => ({ token: 'x', code, email: user.email })],
@@ -246,8 +246,8 @@ describeOverSetups('a forgotten password', setup => {
   })
 })
 
-// These tests run without Redis. On a busy machine, Redis may need more than 150 ms, and then the gateway would start
-// to count again in its memory.
+// These tests run without Redis. On a busy machine, a Redis command may take longer than its timeout of 150 ms. Then
+// the gateway would count the following requests in its memory, from 0.
 describe('a forgotten password under limits', () => {
   const at = journey(
     embeddedSetup,
@@ -274,7 +274,7 @@ describe('a forgotten password under limits', () => {
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
   })
 
-  it('an operator can send a code beyond the limit, which invalidates the earlier code; an inactive user gets none', async () => {
+  it('a code from an operator is sent despite the limit and replaces the earlier code; an inactive user gets none', async () => {
     const user = await newUser(at.gateway)
     const sendReset = () =>
       call(at.gateway.admin, 'POST', `/admin/v1/users/${user.id}/send-reset`, {

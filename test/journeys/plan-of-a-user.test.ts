@@ -33,7 +33,7 @@ const insufficient = (current_plan: string, required: string[]) => ({
 const soon = { timeout: 10_000, interval: 20 }
 const warning = 'users have a plan that is not configured'
 
-/** Returns the plans and numbers of users in the warnings of the log. */
+/** Returns the level, the plan and the number of users of each warning in the log. */
 function warned(gateway: TestGateway): string[] {
   const lines = gateway.log.map(line => JSON.parse(line))
   return lines
@@ -72,7 +72,7 @@ describeOverSetups('the plan of a user', setup => {
       expect(await stored('chosen@example.com')).toEqual([{ plan: 'team', subscribed: 'team' }])
     })
 
-    it('is `free` after an insert by plain SQL without a plan, and plain SQL may set any name of the pattern', async () => {
+    it('is `free` if plain SQL inserts the account without a plan; plain SQL can set any name that matches the pattern', async () => {
       await at.gateway.sql("insert into users (email, password_hash) values ('sql@example.com', 'x')")
       expect(await stored('sql@example.com')).toEqual([{ plan: 'free', subscribed: null }])
       await at.gateway.sql("update users set plan = 'z-9_' where email = 'sql@example.com'")
@@ -96,7 +96,7 @@ describeOverSetups('the plan of a user', setup => {
       },
     )
 
-    it('may be any name of the pattern in a search', async () => {
+    it('can be any valid plan name in a search for users, even if no such plan is configured', async () => {
       const found = await admin('GET', '/admin/v1/users?plan=legacy')
       expect((found.body.users as TestUser[]).map(({ id }) => id)).toEqual([legacy.id])
       expect((await admin('GET', '/admin/v1/users?plan=unused-plan_1')).body.users).toEqual([])
@@ -137,7 +137,7 @@ describeOverSetups('the plan of a user', setup => {
       },
     )
 
-    it('receives no alert, and an operator cannot retry its deliveries', async () => {
+    it('prevents new alerts to the user, and operators cannot retry deliveries to the user', async () => {
       const user = await newUser(at.gateway, 'scale')
       const body = { url: 'https://receiver.invalid/' }
       expect((await ask('POST', '/api/v1/user/webhook', user.access, body)).status).toBe(201)
@@ -166,7 +166,7 @@ describeOverSetups('the plan of a user', setup => {
     ['starter', 'team', ['team', 'scale'], ['starter', 'legacy', 'free']],
     ['scale', null, [], ['scale', 'team', undefined]],
     ['legacy', null, ['starter', 'team', 'scale'], ['legacy', undefined]],
-  ])('with the name %s may be upgraded to %s, %j, but not to %j', async (plan, next, higher, refused) => {
+  ])('%s can be upgraded to %s (default) or %j, but not to %j', async (plan, next, higher, refused) => {
     const user = await newUser(at.gateway, plan)
     const address = (to: string) => `https://pay.example.com/${to}/${user.id}`
     expectAnswer(await ask('GET', '/api/v1/subscription/upgrade', user.access), 200, {
@@ -184,7 +184,7 @@ describeOverSetups('the plan of a user', setup => {
     await at.gateway.sql('delete from users where id = $1', [user.id])
   })
 
-  it('is counted by GET /admin/v1/plans, with inactive users and unknown plans', async () => {
+  it('is counted by GET /admin/v1/plans, which includes inactive users and unknown plans', async () => {
     await at.gateway.sql('delete from users')
     await at.gateway.sql(
       `insert into users (email, password_hash, plan, is_active)
@@ -227,7 +227,7 @@ describeOverSetups('the plan of a user', setup => {
 })
 
 describe('a gateway without plans that have keys or webhooks', () => {
-  it('refuses keys and webhooks with an empty list of plans', async () => {
+  it('refuses to create keys and webhooks, and the response lists no required plans', async () => {
     const setup = eitherSetup()
     const stores = await setup.open()
     const gateway = await startGateway('plans: [{ name: only }]\nupstreams: {}\n', stores, settings)
@@ -245,7 +245,7 @@ describe('a gateway without plans that have keys or webhooks', () => {
 })
 
 describe('a gateway with a plan named `undefined`', () => {
-  it('requires this plan only at the endpoints that need it', async () => {
+  it('requires this plan to create an API token, but not at other endpoints', async () => {
     const setup = eitherSetup()
     const stores = await setup.open()
     const plans = 'plans: [{ name: free }, { name: undefined, api_keys: 1 }]'
@@ -265,7 +265,7 @@ describe('a gateway with a plan named `undefined`', () => {
 })
 
 describeWithServices('a gateway whose users have unknown plans', () => {
-  it('warns once per plan at the start and after a reload, and serves requests if the count fails', async () => {
+  it('warns once per plan at the start and after a reload, and serves requests even if it cannot count the users', async () => {
     const stores = await services.open()
     const start = () => startGateway(yaml('http://127.0.0.1:1'), stores, settings)
     let gateway = await start()

@@ -1,4 +1,4 @@
-// Tests the rate limit of a plan: which requests it counts, its responses, and the order of the RateLimit members.
+// Tests the rate limit of a plan: which requests it counts, its responses, and its place in the RateLimit headers.
 import { readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
@@ -41,7 +41,7 @@ describeOverSetups('the rate limit of a plan', setup => {
     const { status, headers } = await get(path, token)
     return [status, headers.get('ratelimit-policy')]
   }
-  /** Returns the status and the RateLimit fields as they are sent, because `fetch` joins repeated fields. */
+  /** Returns the status and the RateLimit headers as the gateway sends them. `fetch` would join repeated headers. */
   const fieldsOf = (path: string, token: string) =>
     new Promise<unknown[]>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'ratelimit' }
@@ -83,7 +83,7 @@ describeOverSetups('the rate limit of a plan', setup => {
     expect(await policies('/any', (await userOn('starter')).access)).toEqual([200, policy])
   })
 
-  it('precedes the limit of the route, in the count of requests and in both headers of each response', async () => {
+  it('counts a request before the limit of the route does, and is first in both RateLimit headers', async () => {
     const plan = '"plan:team";q=3;w=60'
     const route = '"limited";q=2;w=60'
     const user = await userOn('team')
@@ -111,7 +111,7 @@ describeOverSetups('the rate limit of a plan', setup => {
     expect(counted.headers.get('ratelimit')).toMatch(/^"limited";r=1;/)
   })
 
-  it('also adds its members to later refusals, and to the RateLimit headers of the upstream', async () => {
+  it('adds its members to the RateLimit headers of later refusals and of upstream responses', async () => {
     const plan = '"plan:team";q=3;w=60'
     const user = await userOn('team')
     expect(await policies('/paid', user.access)).toEqual([403, `${plan}, "paid";q=9;w=60`])
@@ -144,7 +144,7 @@ describeOverSetups('the rate limit of a plan', setup => {
     expect((await first).status).toBe(200)
   })
 
-  it('of the first plan applies to users whose plan is not configured; a rate of 0 is no limit', async () => {
+  it('also applies to users whose plan is not configured if it belongs to the first plan; a rate of 0 means no limit', async () => {
     const user = await userOn('gone')
     for (const status of [200, 200, 429])
       expect(await policies('/any', user.access)).toEqual([status, '"plan:starter";q=2;w=60'])

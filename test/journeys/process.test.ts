@@ -134,7 +134,7 @@ ${routes(upstream.url)}`,
   })
 
   // A supervisor sends SIGTERM only to npm, which forwards it to the gateway. A terminal sends SIGINT to npm and to the
-  // gateway. npm forwards it too, so the gateway gets it twice.
+  // gateway. npm forwards this signal too, so the gateway gets it twice.
   it.each([
     ['SIGTERM', (npm: number) => npm],
     ['SIGINT', (npm: number) => -npm],

@@ -23,7 +23,7 @@ describeOnBothSetups('quotas under random uses and changes', setup => {
     stores = await setup.open()
     service = await startUseService()
     let yaml = yamlOf(randomRules(0, random), service.url)
-    // A database in memory belongs to one gateway.
+    // Only one gateway can use a database in memory.
     const count = stores.postgres === '' ? 1 : 2
     for (let i = 0; i < count; i += 1) gateways.push(await startGateway(yaml, stores))
     const [first] = gateways as [TestGateway]
@@ -55,14 +55,14 @@ describeOnBothSetups('quotas under random uses and changes', setup => {
     if (stores !== undefined) await setup.drop(stores)
   })
 
-  it(`hold to every allowance in ${steps} random steps (QUOTA_SEED=${seed})`, async () => {
+  it(`exceed no allowance and lose no use in ${steps} random steps (QUOTA_SEED=${seed})`, async () => {
     const { problems, history, statuses } = await runQuotaModel(stage, random, steps)
     expect(problems, `seed ${seed}\n${history.join('\n')}`).toEqual([])
     expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 429]))
   }, 120_000)
 })
 
-/** Locks the records on a connection of the gateway. */
+/** Locks the quota records of a user. @returns a function that releases the lock */
 async function lockRecords({ backing }: TestGateway, userId: number): Promise<() => Promise<void>> {
   let release = () => {}
   const released = new Promise<void>(resolve => {

@@ -1,4 +1,4 @@
-// Tests who sees the uses of quotas: users, operators and exports. Also tests how operators reset the uses.
+// Tests where the uses of quotas are shown: to users, to operators and in exports. Also tests how operators reset them.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -33,7 +33,7 @@ describeOverSetups('the uses of quotas', setup => {
 
   const userOn = (plan: string) => newUser(at.gateway, plan)
 
-  /** Stores uses. @param start an SQL expression for the first day of the period */
+  /** Stores `used` uses of a quota. @param start an SQL expression for the first day of the period */
   const store = ({ id }: { id: number }, quota: string, period: string, used: number, start = period) =>
     at.gateway.sql(
       `insert into quota_usage (user_id, quota, period, period_start, used)
@@ -60,7 +60,7 @@ describeOverSetups('the uses of quotas', setup => {
     return ends
   }
 
-  it('are listed in the order of the plan, from the records of the current periods', async () => {
+  it('are listed in the order of the plan, and only records of the current periods count', async () => {
     const user = await userOn('team')
     const { day, month } = await resets()
     const reports = { name: 'reports', period: 'day', limit: 5, used: 0, remaining: 5, resets_at: day }
@@ -89,14 +89,14 @@ describeOverSetups('the uses of quotas', setup => {
     await store(user, 'exports', 'month', 42, "date_trunc('month', today) - interval '1 month'")
     await store(user, 'reports', 'day', 7, "today - interval '1 day'")
     expectAnswer(await usageOf(user), 200, { ...head, quotas: [reports, exports, mails] })
-    // A record whose period starts within 24 hours leaves no uses. A record further ahead does not count.
+    // If the period of a record starts within 24 hours, no uses remain. A record with a later period does not count.
     await store(user, 'reports', 'day', 2, "today + interval '1 day'")
     expect((await usageOf(user)).body.quotas).toMatchObject([{ ...reports, used: 2, remaining: 0 }, {}, {}])
     await store(user, 'reports', 'day', 2, "today + interval '2 days'")
     expect((await usageOf(user)).body.quotas).toMatchObject([reports, {}, {}])
   })
 
-  it('are null without a limit and 0 without uses; a plan that is not configured has no quotas', async () => {
+  it('are null for an unlimited quota and 0 for an unused quota; a plan that is not configured has no quotas', async () => {
     const { day, month } = await resets()
     const starter = { requests: 10, window_seconds: 60 }
     const user = await userOn('starter')
@@ -113,7 +113,7 @@ describeOverSetups('the uses of quotas', setup => {
     expectRefusal(anonymous, 401, 'token_invalid', 'Token invalide ou expiré')
   })
 
-  it('are the same list for operators with any reading role, and in both exports of the account', async () => {
+  it('are the same list for the user, for operators with any reading role, and in both exports of the account', async () => {
     const user = await userOn('team')
     await store(user, 'exports', 'month', 42)
     const { quotas } = (await usageOf(user)).body
@@ -128,7 +128,7 @@ describeOverSetups('the uses of quotas', setup => {
     expect((await ofOperator('GET', String((await userOn('gone')).id))).body.usage).toEqual([])
   })
 
-  it('are reset by operators for one quota, for free_daily or for everything, with an audit entry', async () => {
+  it('can be reset by operators for one quota, for free_daily or for everything; each reset has an audit entry', async () => {
     const user = await userOn('team')
     const other = await userOn('team')
     const reset = (body?: unknown, id = user.id) => ofOperator('POST', `${id}/reset-usage`, body)
@@ -187,7 +187,7 @@ describeOverSetups('the uses of quotas', setup => {
     )
   })
 
-  it('are reset at once on the replica that resets them, even while requests are refused from memory', async () => {
+  it('are reset at once on the replica that receives the reset, even if it refuses requests from memory', async () => {
     const user = await userOn('team')
     await store(user, 'exports', 'month', 1000)
     const request = () => call(at.gateway.url, 'GET', '/exports', { token: user.access })

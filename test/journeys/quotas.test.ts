@@ -65,7 +65,7 @@ describeOverSetups('the quota of a route', setup => {
     )
   })
 
-  it('refuses a use that does not fit with 429, and lets a cheaper use pass', async () => {
+  it('refuses a request with 429 if its cost exceeds the remaining uses, but accepts a cheaper request', async () => {
     const user = await newUser(at.gateway, 'team')
     expect(await statusesOf('/triple', user, 33)).toEqual(Array(33).fill(200))
     for (let i = 0; i < 2; i++) {
@@ -106,7 +106,7 @@ describeOverSetups('the quota of a route', setup => {
     expect(await rowsOf(at.gateway, user)).toMatchObject([{ period: 'day', used: 5 }])
   })
 
-  it('lets exactly the allowance through in 100 concurrent requests of cost 3', async () => {
+  it('accepts exactly 33 of 100 concurrent requests of cost 3 if the allowance is 100', async () => {
     const user = await newUser(at.gateway, 'team')
     const statuses = await Promise.all(
       Array.from({ length: 100 }, async () => (await get('/triple', user)).status),
@@ -116,7 +116,7 @@ describeOverSetups('the quota of a route', setup => {
     expect(await rowsOf(at.gateway, user)).toMatchObject([{ used: 99 }])
   })
 
-  it('refuses from memory without a statement until the record, the plan or the allowance changes', async () => {
+  it('refuses from memory, without an SQL statement, until the record, the plan or the allowance changes', async () => {
     const user = await newUser(at.gateway, 'team')
     await change(
       `insert into quota_usage values ($1, 'exports', 'month', date_trunc('month', now() at time zone 'utc'), 100)`,
@@ -144,7 +144,7 @@ describeOverSetups('the quota of a route', setup => {
     expect(await rowsOf(at.gateway, user)).toMatchObject([{ period: 'day', used: 1 }, { period: 'month' }])
   })
 
-  it('is refused with the number of uses that was last read, also after a cheaper use and a change of plan', async () => {
+  it('shows the latest number of uses in a refusal, even after a cheaper use and a change of plan', async () => {
     const user = await newUser(at.gateway, 'team')
     await change(
       `insert into quota_usage values ($1, 'exports', 'month', date_trunc('month', now() at time zone 'utc'), 98)`,
@@ -168,7 +168,7 @@ describeOverSetups('the quota of a route', setup => {
     expect(await triple()).toEqual([429, 102, 'r=0'])
   })
 
-  it('is not counted for an unlimited plan, and refuses plans with the allowance 0 and unknown plans', async () => {
+  it('is not counted if the plan is unlimited, and refuses unknown plans and plans with the allowance 0', async () => {
     const scale = await newUser(at.gateway, 'scale')
     const free = await newUser(at.gateway)
     const wide = await get('/wide', scale)
@@ -202,7 +202,7 @@ describeOverSetups('the quota of a route', setup => {
     expect([...(await rowsOf(at.gateway, free)), ...(await rowsOf(at.gateway, unknown))]).toEqual([])
   })
 
-  it('starts again at 0 when the period ends, and a record of the next day refuses', async () => {
+  it('starts again at 0 when the period ends, and refuses if the period of its record starts only tomorrow', async () => {
     const user = await newUser(at.gateway)
     const move = async (days: number) => {
       await change(
@@ -253,7 +253,7 @@ describeOverSetups('the quota of a route', setup => {
     expect(await statusesOf('/exports/1', user, 1)).toEqual([429])
   })
 
-  it('counts no request that the gateway answers at its last hop, and no refused request', async () => {
+  it('counts no refused request, and no request that the gateway answers itself because of Max-Forwards: 0', async () => {
     const user = await newUser(at.gateway, 'team')
     expect((await get('/exports/1', user, 'OPTIONS', { 'max-forwards': '0' })).status).toBe(204)
     expect((await call(at.gateway.url, 'GET', '/exports/1', { token: 'bad' })).status).toBe(401)
@@ -267,7 +267,7 @@ describeWithServices('100 concurrent requests of cost 3 against an allowance of 
     { replicas: 2, isEmbedded: false, hasRedis: false },
     { replicas: 1, isEmbedded: false, hasRedis: false },
     { replicas: 1, isEmbedded: true, hasRedis: true },
-  ])('let exactly 33 through: %o', async ({ replicas, isEmbedded, hasRedis }) => {
+  ])('are accepted exactly 33 times: %o', async ({ replicas, isEmbedded, hasRedis }) => {
     const stores = await services.open()
     const upstream = await startUpstream()
     const gateways: TestGateway[] = []

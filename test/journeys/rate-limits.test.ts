@@ -30,7 +30,7 @@ describeOverSetups('rate limits', setup => {
     expect((await post('register', '2001:db8:1:3::1', {})).status).toBe(400)
   })
 
-  it('only failed logins count per email and address, and parallel guesses cannot exceed the limit', async () => {
+  it('only failed logins count, per email and address; parallel guesses cannot exceed the limit', async () => {
     const email = `limited.${process.pid}@example.com`
     await post('register', '192.0.2.10', { email, password })
     const logins = Array.from({ length: 40 }, () => post('login', '192.0.2.10', { email, password }))
@@ -45,7 +45,7 @@ describeOverSetups('rate limits', setup => {
     expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
   })
 
-  it('failed logins with different emails count together for their address', async () => {
+  it('failed logins from one address count together, even if their emails differ', async () => {
     const statuses: number[] = []
     for (let i = 0; i < 8; i++) {
       statuses.push((await post('login', '192.0.2.20', { email: `nobody${i}@example.com`, password })).status)

@@ -31,7 +31,7 @@ routes:
   - { name: limited, path: /limited, upstream: app, auth: none, rate_limit: 1/1h }
 `
 
-/** The requests have this text in every value that a client can choose. No log line may contain it. */
+/** The requests contain this text in every value that a client can choose. It must not appear in any log line. */
 const canary = 'canary'
 
 let folder: string
@@ -140,7 +140,7 @@ function token(header: object = {}, claims: object = {}): string {
   return `${signed}.${signature.toString('base64url')}`
 }
 
-/** Returns a token with an invalid signature: its first character is changed. */
+/** Returns a token with an invalid signature. The first character of the signature is changed. */
 function unsigned(): string {
   const [header, claims, signature = ''] = token().split('.')
   return `${header}.${claims}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
@@ -168,7 +168,7 @@ async function withKey(name: string): Promise<string> {
   return text
 }
 
-/** Creates a user with a key that has a name. */
+/** Creates a user with a named API key. */
 async function newKey(at: TestGateway, options: object) {
   const { access } = await newUser(at, 'pro')
   const { status, body } = await call(at.url, 'POST', '/api/v1/auth/keys', {
@@ -179,7 +179,7 @@ async function newKey(at: TestGateway, options: object) {
   return { access, key: String(body.key), id: String(body.id) }
 }
 
-/** Signs in with an ID token of the provider. */
+/** Signs in with an ID token that the provider has signed. */
 async function sendIdToken(claims: object) {
   const id_token = await signToken(
     issuerKey,
@@ -468,13 +468,13 @@ const rows: Row[] = [
 ]
 
 describe('the log line of a refusal', () => {
-  it.each(rows)('for %s has the error code "%s" and the reason "%s"', async (_, code, reason, request) => {
+  it.each(rows)('due to %s has the error code "%s" and the reason "%s"', async (_, code, reason, request) => {
     const line = await request()
     expect([line.code, line.reason]).toEqual([code, reason])
     if (line.msg === 'request') expect(line.decision).toBe(code)
   })
 
-  it('for an admin listener without a token has the reason no_token', async () => {
+  it('has the reason no_token if the admin listener has no admin token', async () => {
     const without = await startGateway(routes(upstream.url), undefined, { admin: '' })
     const line = await admin(without, 'GET', '/admin/v1/users')
     await without.stop()

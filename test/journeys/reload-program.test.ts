@@ -97,7 +97,7 @@ describe('the program', () => {
     expect(await list('the-first-token-of-operators')).toBe(401)
   })
 
-  it('refuses a bad file, logs the same problems as check, and reports it in /readyz', async () => {
+  it('refuses a bad file, logs the problems that `peage check` prints, and reports the refusal in /readyz', async () => {
     const ready = async () => {
       const { status, body } = await call(program.admin, 'GET', '/readyz')
       return { status, configuration: body.configuration, overall: body.status }
@@ -163,7 +163,7 @@ describe('the program', () => {
     expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
-  it('if the target of ${file:} becomes a pipe without a writer, refuses the reload and keeps serving', async () => {
+  it('if the file that ${file:} names becomes a pipe without a writer, refuses the reload and keeps serving', async () => {
     const secret = join(folder, 'secret')
     const refusals = () => program.lines.filter(line => line.includes('configuration rejected'))
     const before = refusals().length
@@ -322,7 +322,7 @@ describeWithServices('several workers', () => {
     expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
   })
 
-  it('get a replacement for a worker that does not activate a reload in time, and this is reported', async () => {
+  it('get a replacement for a worker that activates a reload too late, and the gateway reports the incomplete reload', async () => {
     const [slow = 0, stuck = 0] = crew.pids()
     const reloaded = logged('configuration reloaded')
     const replaced = logged('replacement worker is ready')

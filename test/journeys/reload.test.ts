@@ -77,7 +77,7 @@ const logged = (sentence: string) =>
   gateway.log.filter(line => line.includes(sentence)).map(line => JSON.parse(line))
 
 describe('a saved change', () => {
-  it('takes effect within about a second after a rename, and the log has a summary of the change', async () => {
+  it('takes effect soon after the new file is renamed into place, and the log has a summary of the change', async () => {
     await save(
       [
         '  - { name: any, path: /any/*, upstream: echo }\n',

@@ -87,7 +87,7 @@ describeOverSetups('roles of operators', setup => {
     },
   )
 
-  it('"billing" may change only a plan; if the body has another field, all of it is refused, even for an unknown user', async () => {
+  it('"billing" may change only the plan of a user; a request with any other field is refused, even for an unknown user', async () => {
     const user = await newUser(at.gateway)
     const changed = await ask('billing', 'PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
     expect([changed.status, changed.body.plan]).toEqual([200, 'pro'])
@@ -117,7 +117,7 @@ describe('admin.allow_from', () => {
   }
   const no = [403, 'admin_forbidden']
 
-  it('refuses all other addresses before any other check, except at /healthz, /readyz and /metrics', async () => {
+  it('refuses addresses that it does not contain, before any other check, except at /healthz, /readyz and /metrics', async () => {
     const gateway = await startGateway('', undefined, {
       admin: `, token: ${tokens.all}, allow_from: [10.0.0.0/8, "::1"]`,
     })

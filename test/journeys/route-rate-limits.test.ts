@@ -1,4 +1,4 @@
-// Tests the rate limit of a route: by which key it counts, when it is checked, and its responses.
+// Tests the rate limit of a route: which requests count together, when it is checked, and its responses.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -83,7 +83,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await get('/pro', user.access)).status).toBe(429)
   })
 
-  it('refuses a request before it spends a daily use; a spent daily limit has its own error code', async () => {
+  it('refuses a request before a daily use is counted; a reached daily limit has its own error code', async () => {
     const spent = await newUser(at.gateway)
     expect((await get('/courses', spent.access)).status).toBe(200)
     const daily = await get('/courses', spent.access)
@@ -100,7 +100,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect(row?.daily_usage).toBe(1)
   })
 
-  it('adds its headers next to the RateLimit headers of the upstream', async () => {
+  it('keeps the RateLimit headers of the upstream and adds its own values', async () => {
     at.upstream.answer = (_request, response) => response.setHeader('RateLimit', '"theirs";r=7;t=1').end()
     const answer = await from('/open', '198.51.100.20')
     expect(answer.headers.get('ratelimit')).toMatch(/^"theirs";r=7;t=1, "open";r=1;t=\d+$/)

@@ -125,8 +125,8 @@ describeOverSetups('sessions', setup => {
     expect(statuses).toEqual([200, 401, 401])
     const all = await ask('DELETE', '/sessions', mine.access, { body: { all: true } })
     expect(all.body).toEqual({ message: 'Sessions fermées', closed: 1 })
-    // The new epoch also invalidates a login that is still in progress. It also makes replicas of version 0.1 refuse
-    // the tokens of the ended sessions.
+    // When all sessions end, `session_epoch` increases. This invalidates logins that are still in progress. It also
+    // makes replicas of version 0.1 refuse the tokens of the ended sessions.
     const [{ session_epoch: epoch } = { session_epoch: 0 }] = await at.gateway.sql<{ session_epoch: number }>(
       'select session_epoch from users where id = $1',
       [mine.id],
@@ -139,7 +139,7 @@ describeOverSetups('sessions', setup => {
     expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
   })
 
-  it('of version 0.1 continue, with an ID derived from their database record', async () => {
+  it('continue if version 0.1 opened them, with an ID derived from their database record', async () => {
     const old = await pairOf01(at.gateway, await newUser(at.gateway))
     const [listed] = await sessionsOf(old.access)
     expect(listed?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -147,12 +147,12 @@ describeOverSetups('sessions', setup => {
     const next = pairOf((await refresh(old.refresh)).body)
     expect([sidOf(next.access), sidOf(next.refresh)]).toEqual([listed?.id, listed?.id])
     expect(await sessionsOf(next.access)).toMatchObject([{ id: listed?.id, current: true }])
-    // When version 0.1 refreshes, it creates a new record. The new record counts as another session.
+    // When version 0.1 refreshes a session, it creates a new record. The new record counts as another session.
     const again = await pairOf01(at.gateway, next)
     expect((await sessionsOf(again.access))[0]?.id).not.toBe(listed?.id)
   })
 
-  it('can all be ended with an access token of version 0.1, because none of them is then the current one', async () => {
+  it('can all be ended with an access token of version 0.1, because such a token marks no session as the current one', async () => {
     const user = await newUser(at.gateway)
     const other = await signIn(user)
     const old = await pairOf01(at.gateway, user)
@@ -209,7 +209,7 @@ describe('session_max', () => {
     })
   })
 
-  it('counts from the creation of the record for sessions of version 0.1', async () => {
+  it('counts from the creation of the database record if version 0.1 opened the session', async () => {
     const old = await pairOf01(gateway, await newUser(gateway))
     const begun = gateway.clock.at - 39 * day
     await gateway.sql('update refresh_tokens set created_at = $1 where session_id is null and revoked = 0', [

@@ -1,4 +1,5 @@
-// Users sign in with a real browser at a real provider, from the page of docs/sign-in-with.md on another origin.
+// Users sign in with a real browser at a real provider. They start on the page of docs/sign-in-with.md, which has
+// another origin than the gateway.
 import { createServer, request as forward, type Server } from 'node:http'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -19,9 +20,9 @@ import { listen, startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeWithChromium('in a real browser', chromium => {
   describeOverSetups('sign-in with a provider', setup => {
-    // Each run takes two seconds, so each set-up has another kind of provider.
+    // A run takes two seconds. To save time, each set-up is tested with only one kind of provider.
     const emailIn = setup === services ? 'userinfo' : 'id_token'
-    describe(`that sends the email in ${emailIn}`, () => {
+    describe(`if the provider sends the email in ${emailIn}`, () => {
       let browser: Browser
       let stores: Stores
       let upstream: Upstream
@@ -37,7 +38,8 @@ describeWithChromium('in a real browser', chromium => {
         stores = await setup.open()
         upstream = await startUpstream()
         balancer = startBalancer(() => replicas)
-        // The page and the provider are on 127.0.0.1. With another host, the gateway is another site for the browser.
+        // The page and the provider use the host 127.0.0.1, and the gateway uses `localhost`. So the gateway is
+        // another site for the browser.
         publicUrl = (await listen(balancer)).replace('127.0.0.1', 'localhost')
         page = await startSignInPage(() => publicUrl)
         const redirectUris = [`${publicUrl}/api/v1/auth/providers/company/callback`]
@@ -58,7 +60,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }`,
             },
           )
         replicas = await Promise.all(Array.from({ length: count }, start))
-        // The provider uses the real time, so the clocks of the gateways must show it too.
+        // The provider uses the real time, so the clocks of the gateways must use the real time too.
         for (const { clock } of replicas) clock.now = Date.now
         first = replicas[0] ?? expect.unreachable()
         browser = await startBrowser(chromium)
@@ -80,7 +82,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }`,
         expect(opened.splice(0).flatMap(({ complaints }) => complaints)).toEqual([])
       })
 
-      /** Opens the page like a new browser, without cookies. @param statuses the error status codes to expect */
+      /** Opens the page in a new browser context, without cookies. @param statuses the error status codes to expect */
       async function openSignInPage(...statuses: number[]) {
         const watched = await openPage(browser, {}, statuses)
         opened.push(watched)
@@ -88,7 +90,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }`,
         return watched.page
       }
 
-      /** Adds a user to the provider. @returns the name for its login page, which is also part of the email */
+      /** Adds a user to the provider. @returns the name to enter on the login page of the provider, and the email */
       function newPerson(claims: Partial<ProviderUser> = {}) {
         const name = `person${Object.keys(users).length}.${process.pid}`
         const email = `${name}@example.com`
@@ -108,7 +110,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }`,
         const tab = await openSignInPage()
         await signInWith(tab, 'Company', name)
         expect(await shownResult(tab)).toMatch(/^plan free, 200: /)
-        // The code stays neither in the address nor in the history, and no cookie stays.
+        // After the sign-in, the address contains no code, and the browser has no cookie of the gateway.
         expect(tab.url()).toBe(page.url)
         expect(await tab.context().cookies(publicUrl)).toEqual([])
         const created = await usersWith(email)

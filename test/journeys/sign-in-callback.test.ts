@@ -1,4 +1,4 @@
-// A provider sends the browser back: the response to everything that can be wrong.
+// A provider sends the browser back to the callback. Tests the response to each kind of wrong callback.
 import { expect, it } from 'vitest'
 import { paths, sendJson } from '../providers/issuer.ts'
 import type { Claims } from '../support/code-issuer.ts'
@@ -16,7 +16,7 @@ import {
 describeOverSetups('the callback of a provider sends the browser to the page with', setup => {
   const at = signInStage(setup)
 
-  /** Changes the callback of the provider. @returns the path of the callback */
+  /** Changes the callback URL to which the provider sends the browser. */
   type Change = (callback: URL) => void
   const set =
     (name: string, value: string): Change =>
@@ -40,7 +40,7 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
 
   it.each<[string, string, Change]>([
     [
-      'a code',
+      'an error instead of a code',
       'access_denied',
       callback => {
         remove('code')(callback)
@@ -79,7 +79,7 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
     expectReturned(answer, error, page.parameters.state)
   })
 
-  it('provider_error if the callback has the name of another provider, which gets no code', async () => {
+  it('provider_error if the callback path names another provider, and this provider gets no code', async () => {
     const { page, answer } = await finish(callback => {
       callback.pathname = pathOf('beta', 'callback')
     })
@@ -102,7 +102,7 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
     expectReturned((await finish(change)).answer, 'sign_in_expired')
   })
 
-  it('sign_in_expired if the browser has no cookie, a changed one, or one of another attempt', async () => {
+  it('sign_in_expired if the browser has no cookie, a changed cookie or the cookie of another attempt', async () => {
     const { browser, location } = await begin(at.gateway)
     const { pathname, search } = at.alpha.consent(location, newPerson())
     const [[name = '', value = ''] = []] = browser.cookies
@@ -118,7 +118,7 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
       if (other !== undefined) attacked.cookies.set(name, other)
       expectReturned(await attacked.get(at.gateway, pathname + search), 'sign_in_expired')
     }
-    // The control: the right browser still finishes.
+    // The browser that started the sign-in can still finish it.
     expect(locationOf(await browser.get(at.gateway, pathname + search)).searchParams.has('code')).toBe(true)
   })
 
@@ -138,8 +138,8 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
     ['another audience', { aud: 'another' }],
     ['another azp', { azp: 'another' }],
     ['another issuer', { iss: 'https://accounts.example.com' }],
-    ['an end in the past', { exp: 1 }],
-    ['an old beginning', { iat: Math.floor(Date.now() / 1_000) - 3_600 }],
+    ['an exp in the past', { exp: 1 }],
+    ['an iat that is too old', { iat: Math.floor(Date.now() / 1_000) - 3_600 }],
     ['a scope', { scope: 'openid' }],
     ['no sub', { sub: undefined }],
   ])('id_token_invalid if the ID token has %s', async (_, claims) => {
@@ -161,7 +161,7 @@ describeOverSetups('the callback of a provider sends the browser to the page wit
     }
   })
 
-  it('id_token_invalid if UserInfo has another sub, or none', async () => {
+  it('id_token_invalid if the UserInfo response has another sub or none', async () => {
     for (const sub of ['another', undefined, 7]) {
       at.alpha.profiles.set('person-of-userinfo', { sub, email: 'x@example.com', email_verified: true })
       const { page, answer } = await finish(() => {}, { sub: 'person-of-userinfo' })

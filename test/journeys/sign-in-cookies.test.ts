@@ -21,7 +21,7 @@ import {
   startPath,
 } from '../support/sign-in.ts'
 
-/** Returns from the provider with this browser. */
+/** Finishes the sign-in in `browser`: the user consents at the provider, and the browser requests the callback. */
 async function finish(
   { alpha }: Pick<SignInStage, 'alpha'>,
   gateway: TestGateway,
@@ -34,7 +34,7 @@ async function finish(
 describeOverSetups('a sign-in', setup => {
   const at = signInStage(setup)
 
-  it('sets one cookie that the gateway deletes at the end', async () => {
+  it('sets one cookie, which the gateway deletes when the sign-in ends', async () => {
     const answer = await new CookieBrowser().get(at.gateway, startPath(newPage()))
     const state = locationOf(answer).searchParams.get('state')
     expect(answer.headers.getSetCookie()).toEqual([
@@ -50,7 +50,7 @@ describeOverSetups('a sign-in', setup => {
     expect(started.browser.cookies.size).toBe(0)
   })
 
-  it('puts nothing readable into the cookie, and nothing of it into an address', async () => {
+  it('hides its values in the cookie, and does not put the cookie value into a URL', async () => {
     const page = newPage()
     const { browser, location } = await begin(at.gateway, { page })
     const [value = ''] = browser.cookies.values()
@@ -78,7 +78,7 @@ describeOverSetups('a sign-in', setup => {
     expect(browser.cookies.size).toBe(0)
   })
 
-  it('deletes the oldest of more than four, and no other cookie', async () => {
+  it('deletes the oldest sign-in cookies if there are more than four, and no other cookies', async () => {
     const browser = new CookieBrowser()
     browser.cookies.set('session', 'of another server')
     const tabs: Awaited<ReturnType<typeof begin>>[] = []
@@ -96,7 +96,7 @@ describeOverSetups('a sign-in', setup => {
     }
   })
 
-  it('deletes unreadable cookies first', async () => {
+  it('deletes unreadable sign-in cookies before readable ones', async () => {
     const browser = new CookieBrowser()
     const started = await begin(at.gateway, { browser })
     for (const name of ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'])
@@ -106,7 +106,7 @@ describeOverSetups('a sign-in', setup => {
     expect(locationOf(await finish(at, at.gateway, started)).searchParams.has('code')).toBe(true)
   })
 
-  it('leaves enough space for other headers, whatever the pages of other sites start', async () => {
+  it('uses less than 8 KiB for cookies, even if other sites start many sign-ins with a long state', async () => {
     const browser = new CookieBrowser()
     for (let i = 0; i < 8; i += 1)
       await begin(at.gateway, { browser, page: newPage({ state: '😀'.repeat(512) }) })
@@ -116,7 +116,7 @@ describeOverSetups('a sign-in', setup => {
     expect(locationOf(await finish(at, at.gateway, last)).searchParams.has('code')).toBe(true)
   })
 
-  it('is not mixed up by a second cookie of the same name', async () => {
+  it('succeeds even if the browser sends other cookies with the same name', async () => {
     const started = await begin(at.gateway)
     const [[name = '', value = ''] = []] = started.browser.cookies
     const { pathname, search } = at.alpha.consent(started.location, newPerson())
@@ -125,7 +125,7 @@ describeOverSetups('a sign-in', setup => {
     expect(locationOf(answer).searchParams.has('code')).toBe(true)
   })
 
-  it('sends its cookies to no upstream', async () => {
+  it('never sends its cookies to an upstream', async () => {
     const { browser } = await begin(at.gateway)
     const [[name = '', value = ''] = []] = browser.cookies
     const upper = name.toUpperCase()
@@ -146,7 +146,7 @@ describeOverSetups('a sign-in', setup => {
   })
 })
 
-/** Sends headers as they are, which `fetch` cannot. */
+/** Sends headers unchanged, which `fetch` cannot do. @returns the status code */
 function statusOf(url: string, headers: Record<string, string | string[]>): Promise<number> {
   return new Promise((resolve, reject) => {
     request(url, { headers }, response => {
@@ -185,7 +185,7 @@ describe('with an https public_url, a sign-in', () => {
     ])
   })
 
-  it('ignores cookies without the prefix, which a sibling host or a plain connection can set', async () => {
+  it('ignores cookies without the prefix __Host-, because a sibling host or a plain HTTP connection can set them', async () => {
     const started = await begin(at.gateway, { page: newSecurePage() })
     const [[name = '', value = ''] = []] = started.browser.cookies
     const victim = new CookieBrowser()
@@ -195,8 +195,8 @@ describe('with an https public_url, a sign-in', () => {
   })
 })
 
-describe('the key of the cookies', () => {
-  it('is accepted as auth.key_secret_old, and not at all without it', async () => {
+describe('a sign-in cookie that is encrypted with an old secret', () => {
+  it('is accepted only if auth.key_secret_old contains this secret', async () => {
     const alpha = await startCodeIssuer()
     const start = async (secrets: string) => {
       const gateway = await startGateway('', await embeddedSetup.open(), {
@@ -220,7 +220,7 @@ describe('the key of the cookies', () => {
       const { searchParams } = locationOf(await finish({ alpha }, both, started))
       const body = { code: searchParams.get('code'), code_verifier: started.page.verifier }
       expectPair(await exchange(both, body), 201)
-      // New cookies have the new key.
+      // New cookies are encrypted with the new secret, so `old` refuses them and `second` accepts them.
       expectReturned(await finish({ alpha }, old, await begin(both)), 'sign_in_expired')
       expect(locationOf(await finish({ alpha }, second, await begin(both))).searchParams.has('code')).toBe(
         true,

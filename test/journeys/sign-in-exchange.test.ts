@@ -1,4 +1,5 @@
-// A page exchanges the code of a sign-in for tokens. The code gives one session, and only to the page that began.
+// A page exchanges the code of a sign-in for tokens. Each code gives only one session, and only to the page that
+// started the sign-in.
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { type Answer, call, giveKey, newUser, type TestUser } from '../support/client.ts'
@@ -33,15 +34,15 @@ describeOverSetups('the code of a sign-in', setup => {
     )
     return row ?? expect.unreachable()
   }
-  /** Registers an account with an unverified email. @returns its user, and a code for its email */
+  /** Registers an account with an unverified email. @returns the user, and the code of a sign-in with this email */
   async function unverified() {
     const user = await newUser(at.gateway)
     const person = newPerson({ email: user.email })
     return { user, person, code: await codeFor(at, person) }
   }
 
-  describe('is valid', () => {
-    it('for 60 s', async () => {
+  describe('at the exchange endpoint', () => {
+    it('is valid for 60 s', async () => {
       const [early, late] = [await codeFor(at, newPerson()), await codeFor(at, newPerson())]
       at.move(55_000)
       expectPair(await exchange(at.gateway, early), 201)
@@ -49,14 +50,14 @@ describeOverSetups('the code of a sign-in', setup => {
       await refused(exchange(at.gateway, late), refusals.codeInvalid)
     })
 
-    it('at every replica, and once', async () => {
+    it('is valid at every replica, but only once', async () => {
       const code = await codeFor(at, newPerson())
       expectPair(await exchange(at.other, code), 201)
       for (const gateway of [at.gateway, at.other])
         await refused(exchange(gateway, code), refusals.codeInvalid)
     })
 
-    it('for exactly one of 20 concurrent requests', async () => {
+    it('is accepted in exactly one of 20 concurrent requests', async () => {
       const person = newPerson()
       const code = await codeFor(at, person)
       const answers = await Promise.all(
@@ -68,7 +69,7 @@ describeOverSetups('the code of a sign-in', setup => {
       expect(sessions).toHaveLength(1)
     })
 
-    it('once for a known person too, with 20 concurrent requests', async () => {
+    it('is accepted in exactly one of 20 concurrent requests, even if the person is already known', async () => {
       const person = newPerson()
       expectPair(await exchange(at.gateway, await codeFor(at, person)), 201)
       const code = await codeFor(at, person)
@@ -78,7 +79,7 @@ describeOverSetups('the code of a sign-in', setup => {
       expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)])
     })
 
-    it('only with its verifier, and a wrong one spends it', async () => {
+    it('is valid only with its verifier; a wrong verifier makes it invalid', async () => {
       for (const code_verifier of [undefined, '', 'x', 'v'.repeat(43), null, 7]) {
         const code = await codeFor(at, newPerson())
         await refused(exchange(at.gateway, { ...code, code_verifier }), refusals.codeInvalid)
@@ -86,7 +87,7 @@ describeOverSetups('the code of a sign-in', setup => {
       }
     })
 
-    it('not with the challenge in place of the verifier', async () => {
+    it('is invalid if the challenge is sent instead of the verifier', async () => {
       const code = await codeFor(at, newPerson())
       const { code_challenge } = await stored(code)
       expect(code_challenge).toMatch(/^[\w-]{43}$/)
@@ -94,14 +95,14 @@ describeOverSetups('the code of a sign-in', setup => {
       await refused(exchange(at.gateway, body), refusals.codeInvalid)
     })
 
-    it('not if it is unknown, missing or no text', async () => {
+    it('is invalid if it is unknown, missing or not a string', async () => {
       const { code_verifier } = await codeFor(at, newPerson())
       for (const code of [undefined, null, '', 'x', 7, 'c'.repeat(43), 'x'.repeat(50_000)])
         await refused(exchange(at.gateway, { code, code_verifier }), refusals.codeInvalid)
       await refused(exchange(at.gateway, {}), refusals.codeInvalid)
     })
 
-    it('and its hash in the database is no code', async () => {
+    it('cannot be replaced by its hash from the database', async () => {
       const { code_verifier } = await codeFor(at, newPerson())
       const rows = await at.gateway.sql<{ code_hash: string }>('select code_hash from sign_in_codes')
       for (const { code_hash: code } of rows)
@@ -110,7 +111,7 @@ describeOverSetups('the code of a sign-in', setup => {
   })
 
   describe('after account_exists', () => {
-    it('is valid for 10 minutes after the callback, however often it is sent', async () => {
+    it('is valid for 10 minutes after the callback, even if it is sent several times', async () => {
       const { user, code } = await unverified()
       at.move(50_000)
       await refused(exchange(at.gateway, code), refusals.exists)
@@ -134,7 +135,7 @@ describeOverSetups('the code of a sign-in', setup => {
       await refused(exchange(at.gateway, { ...code, password: user.password }), refusals.codeInvalid)
     })
 
-    it('links the account with the right password, after four wrong ones', async () => {
+    it('links the account with the correct password, even after four wrong passwords', async () => {
       const { user, person, code } = await unverified()
       await giveKey(at.gateway, user, `peage_${'k'.repeat(30)}${user.id}`)
       await refused(exchange(at.gateway, code), refusals.exists)
@@ -149,13 +150,13 @@ describeOverSetups('the code of a sign-in', setup => {
         true,
         expect.stringMatching(/^\$argon2id/),
       ])
-      // The password, the sessions and the keys stay.
+      // The account keeps its password, its sessions and its API keys.
       expect(await at.gateway.sql('select from api_tokens where user_id = $1', [user.id])).toHaveLength(1)
       const body = { refresh_token: user.refresh }
       expect((await call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body })).status).toBe(200)
     })
 
-    it('is invalid after five wrong passwords, also for the right one', async () => {
+    it('is invalid after five wrong passwords, even with the correct password', async () => {
       const { user, code } = await unverified()
       await refused(exchange(at.gateway, code), refusals.exists)
       for (let i = 0; i < 5; i += 1)
@@ -165,7 +166,7 @@ describeOverSetups('the code of a sign-in', setup => {
       expect(await identitiesOf(at.gateway, user.id)).toEqual([])
     })
 
-    it('takes five of 20 concurrent wrong passwords', async () => {
+    it('allows only five of 20 concurrent attempts with wrong passwords', async () => {
       const { code } = await unverified()
       await refused(exchange(at.gateway, code), refusals.exists)
       const answers = await Promise.all(
@@ -177,7 +178,7 @@ describeOverSetups('the code of a sign-in', setup => {
       expect([wrongs.length, new Set(answers.map(({ status }) => status))]).toEqual([5, new Set([400, 401])])
     })
 
-    it('resets the account, which removes everything that gave access', async () => {
+    it('resets the account, which removes its password, sessions, API keys and other identities', async () => {
       const { user, person, code } = await unverified()
       const headers = { 'x-api-key': `peage_${'r'.repeat(30)}${user.id}` }
       await giveKey(at.gateway, user, headers['x-api-key'])
@@ -202,7 +203,7 @@ describeOverSetups('the code of a sign-in', setup => {
       expectRefusal(login, ...refusals.credentials)
     })
 
-    it('is spent by a reset that another identity of the issuer prevents', async () => {
+    it('is used up by a reset that fails because the account has another identity of the same issuer', async () => {
       const { user, code } = await unverified()
       const identity = 'insert into identities (issuer, sub, user_id) values ($2, $3, $1)'
       await at.gateway.sql(identity, [user.id, at.alpha.url, `other ${user.id}`])
@@ -212,7 +213,7 @@ describeOverSetups('the code of a sign-in', setup => {
       await refused(exchange(at.gateway, code), refusals.codeInvalid)
     })
 
-    it('takes the password if it is sent with a reset', async () => {
+    it('uses the password and ignores the reset if a request contains both', async () => {
       const { user, code } = await unverified()
       await refused(exchange(at.gateway, { ...code, password: wrong, reset: true }), refusals.credentials)
       expectPair(await exchange(at.gateway, { ...code, password: user.password, reset: true }), 200)
@@ -224,12 +225,12 @@ describeOverSetups('the code of a sign-in', setup => {
     ['no verified email', { email_verified: false }, refusals.unverified],
     ['an email of two mailboxes', { email: 'a@example.com,b@example.com' }, refusals.unverified],
     ['an email with a name', { email: 'Ada <ada@example.com>' }, refusals.unverified],
-  ])('is not spent by a refusal because of %s', async (_, claims, refusal) => {
+  ])('is not used up if the exchange is refused because of %s', async (_, claims, refusal) => {
     const code = await codeFor(at, newPerson(claims as Record<string, unknown>))
     for (let i = 0; i < 3; i += 1) await refused(exchange(at.gateway, code), refusal)
   })
 
-  it('is not spent by a refusal because the user is inactive', async () => {
+  it('is not used up if the exchange is refused because the user is inactive', async () => {
     const user = await newUser(at.gateway)
     await verify(user)
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -239,8 +240,8 @@ describeOverSetups('the code of a sign-in', setup => {
     expectPair(await exchange(at.gateway, code), 200)
   })
 
-  it('gives no session if its ID token has given one', async () => {
-    // A provider that gives the same ID token for two codes of one attempt is not honest, or its tokens leak.
+  it('gives no session if its ID token has already given a session', async () => {
+    // This happens only if a dishonest provider issues the same ID token twice, or if an ID token leaks.
     const person = newPerson()
     const code = await codeFor(at, person)
     const { id_token_hash } = await stored(code)
@@ -250,7 +251,7 @@ describeOverSetups('the code of a sign-in', setup => {
     expect(await usersWith(at.gateway, person.email)).toEqual([])
   })
 
-  it('signs in to the account that an app has created, and keeps one identity', async () => {
+  it('signs in to the account that a sign-in in an app has created, without a second identity', async () => {
     const person = newPerson()
     expectPair(await sendIdToken(at.gateway, { id_token: await at.alpha.idToken(person) }), 201)
     const answer = await exchange(at.other, await codeFor(at, person))
@@ -263,7 +264,7 @@ describeOverSetups('the code of a sign-in', setup => {
 describe('a limit of failed logins', () => {
   const at = signInStage(eitherSetup(), { rateLimits: 'rate_limits: { login_failures: 3/5m }' })
 
-  it('counts the wrong passwords of codes and of logins by the email of the account', async () => {
+  it('counts wrong passwords in logins and in exchanges of codes together, per email of the account', async () => {
     const user = await newUser(at.gateway)
     const code = await codeFor(at, newPerson({ email: user.email }))
     const send = (password: string) => exchange(at.gateway, { ...code, password })
@@ -274,7 +275,7 @@ describe('a limit of failed logins', () => {
     expectRefusal(await send(wrong), ...refusals.credentials)
     for (const limited of [await login(user.password), await send(user.password)])
       expect([limited.status, limited.headers.get('x-peage-error')]).toEqual([429, 'rate_limited'])
-    // A refused password is not a try, so the code is still valid.
+    // A password that is refused with 429 does not count as an attempt. So the code is still valid.
     expectPair(await exchange(at.gateway, { ...code, reset: true }), 200)
   })
 })

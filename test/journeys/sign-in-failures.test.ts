@@ -1,4 +1,4 @@
-// Providers fail, change their keys, and redirect. The log and the metrics show it, without secrets.
+// Providers fail, redirect or change their keys. The log and the metrics show the failures, but no secrets.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -38,7 +38,7 @@ describeOverSetups('a provider', setup => {
     if (original !== undefined) at.alpha.responses.set(paths.token, original)
   })
 
-  /** Moves the clock to a time that no test has used, when no document is usable. */
+  /** Moves the clock to a time that no test has used. All cached documents of the provider have expired by then. */
   const moveOn = () => {
     usedMs += 10 * hourMs
     at.move(usedMs)
@@ -72,14 +72,14 @@ describeOverSetups('a provider', setup => {
           socket.destroy(),
     ],
     [
-      'closes the connection in a response',
+      'closes the connection in the middle of a response',
       () => (_, response) => {
         response.writeHead(200, { 'content-length': '1000' }).write('{"issuer":')
         setTimeout(() => response.destroy(), 20)
       },
     ],
     [
-      'answers with no HTTP',
+      'answers with bytes that are not HTTP',
       () =>
         ({ socket }) =>
           socket.end('hello\r\n\r\n'),
@@ -94,8 +94,8 @@ describeOverSetups('a provider', setup => {
     ],
   ]
 
-  describe.each(failures)('that %s', (_, respond) => {
-    it.each(['discovery', 'keys'] as const)('for %s is unavailable for 5 s at least', async document => {
+  describe.each(failures)('if it %s', (_, respond) => {
+    it.each(['discovery', 'keys'] as const)('at its %s endpoint, is unavailable for 5 s', async document => {
       moveOn()
       at.alpha.responses.set(paths[document], respond())
       const before = at.alpha.count(paths[document])
@@ -122,7 +122,7 @@ describeOverSetups('a provider', setup => {
       expect(at.upstream.received).toEqual([])
     })
 
-    it('for the code sends the browser back, and gets the code once', async () => {
+    it('at its token endpoint, gets the code only once, and the browser returns to its page with an error', async () => {
       original ??= tokenPath()
       at.alpha.responses.set(paths.token, respond())
       const { browser, page, location } = await begin(at.gateway)
@@ -137,7 +137,7 @@ describeOverSetups('a provider', setup => {
     })
   })
 
-  it('that changes its keys needs one more fetch', async () => {
+  it('gets only one more key request after it has changed its keys', async () => {
     moveOn()
     expectPair(await send(), 201)
     const next = await makeKey(`next-${randomUUID()}`)
@@ -161,7 +161,7 @@ describeOverSetups('a provider', setup => {
     }
   })
 
-  it('gets at most one request in 30 s for keys with unknown names', async () => {
+  it('gets at most one key request in 30 s if tokens name unknown keys', async () => {
     moveOn()
     expectPair(await send(), 201)
     const before = keyFetches()
@@ -176,7 +176,7 @@ describeOverSetups('a provider', setup => {
     expectPair(await send(), 201)
   })
 
-  it('whose keys cannot be fetched again signs users in for an hour', async () => {
+  it('can still sign users in for an hour if its keys cannot be fetched again', async () => {
     moveOn()
     expectPair(await send(), 201)
     const before = keyFetches()
@@ -272,7 +272,7 @@ describeOverSetups('the log and the metrics of sign-ins', setup => {
     expect(statuses.filter(status => Number(status) === 500)).toEqual([])
   })
 
-  it('have at most one line in a minute for each provider and reason, however many tokens are invalid', async () => {
+  it('contain at most one line per minute for each provider and reason, even if many tokens are invalid', async () => {
     const lines = () =>
       at.gateway.log
         .filter(line => line.includes('sign-in with an identity provider failed'))
@@ -290,7 +290,7 @@ describeOverSetups('the log and the metrics of sign-ins', setup => {
     expect(JSON.stringify(told)).not.toContain('stack')
   })
 
-  it('show the error with which a browser returns to its page', async () => {
+  it('show the error that a browser brings back to its page', async () => {
     const before = await scrape(at.gateway.admin)
     at.gateway.log.length = 0
     await call(at.gateway.url, 'GET', pathOf('alpha', 'callback'))
@@ -315,7 +315,7 @@ describeOverSetups('the log and the metrics of sign-ins', setup => {
     }
   })
 
-  it('count each endpoint and each request to a provider', async () => {
+  it('count the requests to each sign-in endpoint and to each provider', async () => {
     const person = newPerson()
     const before = await scrape(at.gateway.admin)
     await exchange(at.gateway, await codeFor(at, person))
@@ -340,7 +340,7 @@ describeOverSetups('the log and the metrics of sign-ins', setup => {
     ]).toEqual([1, 1, 1, 1, 1, 1, 1, 1])
     const requests = { provider: 'alpha', outcome: 'ok' }
     expect(counted('peage_provider_requests_total', requests)).toBe(1)
-    // No label depends on what a client sends.
+    // No label contains a text that a client chose, for example the unknown provider `gamma`.
     expect(after.page).not.toContain('gamma')
   })
 })

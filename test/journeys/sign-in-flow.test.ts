@@ -1,4 +1,4 @@
-// A browser signs in with a provider: `start`, `callback`, and their responses to everything that can go wrong.
+// Tests the sign-in in a browser: the endpoints `start` and `callback`, and their responses to invalid requests.
 import { describe, expect, it } from 'vitest'
 import { paths } from '../providers/issuer.ts'
 import { call } from '../support/client.ts'
@@ -33,7 +33,7 @@ describeOverSetups('the sign-in in a browser', setup => {
     returnUrls: [returnUrl, secondUrl],
   })
 
-  it('lists the providers in the order of the file', async () => {
+  it('offers the providers in the order of the configuration file', async () => {
     expectAnswer(await call(at.gateway.url, 'GET', '/api/v1/auth/providers'), 200, {
       providers: [
         { name: 'alpha', label: 'Alpha', browser: true },
@@ -42,7 +42,7 @@ describeOverSetups('the sign-in in a browser', setup => {
     })
   })
 
-  it('sends the browser to the provider with PKCE and with secrets of its own', async () => {
+  it('sends the browser to the provider with PKCE, and with new secrets for each sign-in', async () => {
     const page = newPage()
     const seen = new Set<string>()
     for (let i = 0; i < 2; i += 1) {
@@ -65,7 +65,7 @@ describeOverSetups('the sign-in in a browser', setup => {
       expect(location.href).not.toContain(page.parameters.code_challenge)
       expect(answer.headers.get('cache-control')).toBe('no-store')
     }
-    // Only the state of the page repeats.
+    // Each of the two sign-ins has three new values. Only the state of the page is the same in both.
     expect(seen.size).toBe(7)
   })
 
@@ -81,7 +81,7 @@ describeOverSetups('the sign-in in a browser', setup => {
     expectPair(await exchange(at.gateway, await codeFor(at, person)), 200)
   })
 
-  it('can be started, finished and exchanged at different replicas', async () => {
+  it('can start, finish and get its tokens at different replicas', async () => {
     const { browser, page, location } = await begin(at.gateway)
     const { pathname, search } = at.alpha.consent(location, newPerson())
     const { searchParams } = locationOf(await browser.get(at.other, pathname + search))
@@ -89,7 +89,7 @@ describeOverSetups('the sign-in in a browser', setup => {
     expectPair(await exchange(at.gateway, body), 201)
   })
 
-  it('returns to the page that was named, with the state unchanged', async () => {
+  it('returns to the return_url of its start, with the unchanged state', async () => {
     const state = 'été 日本 &=+%00 😀'
     const page = newPage({ return_url: secondUrl, state })
     const { browser, location } = await begin(at.gateway, { page })
@@ -100,26 +100,26 @@ describeOverSetups('the sign-in in a browser', setup => {
     expect(String(answer.headers.get('location'))).toMatch(/^[\x21-\x7e]+$/)
   })
 
-  describe('asks UserInfo', () => {
+  describe('at UserInfo', () => {
     const codeOf = async (claims: Claims, profile: object) => {
       const sub = String(claims.sub)
       at.alpha.profiles.set(sub, profile)
       return exchange(at.gateway, await codeFor(at, claims))
     }
 
-    it('for the email if the ID token has none', async () => {
+    it('requests the email if the ID token has none', async () => {
       const { sub, email } = newPerson()
       expectPair(await codeOf({ sub }, { email: email.toUpperCase(), email_verified: 'true' }), 201)
       expect(await usersWith(at.gateway, email)).toHaveLength(1)
     })
 
-    it('and accepts only a verified email of a domain of the provider', async () => {
+    it('accepts only a verified email in a domain that is configured for the provider', async () => {
       const { sub, email } = newPerson()
       for (const profile of [{}, { email }, { email: email.replace('.com', '.org'), email_verified: true }])
         expectRefusal(await codeOf({ sub }, profile), ...refusals.unverified)
     })
 
-    it('never if the ID token has an email, even if it is not verified', async () => {
+    it('never requests the email if the ID token has an email, even an unverified one', async () => {
       const { sub, email } = newPerson()
       const before = at.alpha.count(paths.userInfo)
       const answer = await codeOf({ sub, email }, { email, email_verified: true })
@@ -128,7 +128,7 @@ describeOverSetups('the sign-in in a browser', setup => {
     })
   })
 
-  describe('is not started', () => {
+  describe('at its endpoints', () => {
     const start = (query: string, name = 'alpha') =>
       call(at.gateway.url, 'GET', `${pathOf(name, 'start')}?${query}`)
     const { parameters } = newPage()
@@ -160,13 +160,13 @@ describeOverSetups('the sign-in in a browser', setup => {
       [`${all}&code_challenge=${'c'.repeat(43)}`, 'code_challenge'],
       [`return_url=${encodeURIComponent(returnUrl)}`, 'state'],
       ['state=s&code_challenge=c', 'return_url'],
-    ])('with the query %s: 400, and the field is %s', async (query, field) => {
+    ])('refuses the query "%s" with 400, and the response names the field %s', async (query, field) => {
       const answer = await start(query)
       expectRefusal(answer, 400, 'request_invalid', { error: 'Requête invalide', field })
       expect([answer.headers.get('location'), answer.headers.getSetCookie()]).toEqual([null, []])
     })
 
-    it('with an unknown provider', async () => {
+    it('refuses an unknown provider', async () => {
       for (const endpoint of ['start', 'callback'])
         for (const name of ['gamma', '__proto__', 'toString'])
           expectRefusal(
@@ -175,7 +175,7 @@ describeOverSetups('the sign-in in a browser', setup => {
           )
     })
 
-    it('with another method than GET', async () => {
+    it('refuses all methods except GET with 405', async () => {
       for (const endpoint of ['start', 'callback'])
         for (const method of ['HEAD', 'POST']) {
           const answer = await call(at.gateway.url, method, `${pathOf('alpha', endpoint)}?${all}`)
@@ -185,7 +185,7 @@ describeOverSetups('the sign-in in a browser', setup => {
       expect((await call(at.gateway.url, 'GET', '/api/v1/auth/exchange')).status).toBe(405)
     })
 
-    it('but accepts a state of 512 characters of any size, and one character', async () => {
+    it('accepts a state of 1 to 512 characters, even if each character has several bytes', async () => {
       for (const state of ['s'.repeat(512), '😀'.repeat(512), 'é'.repeat(512), 's'])
         expect((await start(without('state', state))).status).toBe(303)
     })
@@ -193,7 +193,7 @@ describeOverSetups('the sign-in in a browser', setup => {
 })
 
 describe('without return URLs, the sign-in in a browser', () => {
-  it('is off: its endpoints do not exist, but apps can sign in', async () => {
+  it('is off, and its endpoints return 404, but apps can still sign in', async () => {
     const stores = await eitherSetup().open()
     const gateway = await startGateway('', stores, {
       auth: `, providers: { alpha: { issuer: 'http://127.0.0.1:1', client_id: client } }`,
@@ -219,7 +219,7 @@ describe('without return URLs, the sign-in in a browser', () => {
     }
   })
 
-  it('and without providers, the list is empty', async () => {
+  it('has an empty list of providers if none is configured', async () => {
     const stores = await eitherSetup().open()
     const gateway = await startGateway('', stores)
     try {

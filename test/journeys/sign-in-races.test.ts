@@ -1,4 +1,5 @@
-// Concurrent sign-ins, and sign-ins during other changes of the account. No account may be left without a way in.
+// Tests concurrent sign-ins, and sign-ins during other changes of the account. Afterwards, each account must still have
+// a password or an identity.
 import { expect, it } from 'vitest'
 import { type Answer, call, newUser, password, passwordHash, type TestUser } from '../support/client.ts'
 import type { TestGateway } from '../support/gateway.ts'
@@ -23,13 +24,13 @@ describeOverSetups('concurrently,', setup => {
   const newPassword = 'the next password of the user'
 
   const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort()
-  /** Returns an ID token, and sends it later, so that the race is only between the requests. */
+  /** Creates an ID token. @returns a function that sends it, so that only the requests race with each other */
   async function prepare(claims: object, name: 'alpha' | 'beta' = 'alpha') {
     const id_token = await at[name].idToken({ ...claims })
     return (gateway: TestGateway = at.gateway, more: object = {}) =>
       sendIdToken(gateway, { id_token, ...more }, name)
   }
-  /** Creates an account without a session, because a login takes most of the time of a round. */
+  /** Creates an account without a session, because a login would take most of the time of a round. */
   async function account({ isVerified }: { isVerified: boolean }) {
     const { email } = newPerson()
     const [row] = await at.gateway.sql<{ id: number }>(
@@ -56,7 +57,7 @@ describeOverSetups('concurrently,', setup => {
       body: { current_password: password },
     })
 
-  /** Checks what must hold after every race. */
+  /** Checks what must be true after every race. */
   async function expectConsistent(answers: readonly Answer[]): Promise<void> {
     for (const { status, text } of answers) expect([status < 500, text]).toEqual([true, text])
     expect(
@@ -115,7 +116,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('links of one person to one account make one identity', async () => {
+  it('several links of one person to one account make one identity', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: true })
       const person = newPerson({ email: user.email })
@@ -127,7 +128,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('two persons of one issuer with the email of one account: one is linked', async () => {
+  it('only one of two persons is linked to an account if both have its email and the same issuer', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: true })
       const sends = [
@@ -141,7 +142,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('two persons of one issuer with one email and no account: one gets the account', async () => {
+  it('only one of two persons gets a new account if both have the same email and the same issuer', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const { email } = newPerson()
       const sends = [await prepare(newPerson({ email })), await prepare(newPerson({ email }))] as const
@@ -163,7 +164,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a link and the deletion of the account leave no identity behind', async () => {
+  it('linking an identity and deleting the account leave no identity behind', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await signedIn()
       const send = await prepare(newPerson({ email: user.email }))
@@ -193,7 +194,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a link and a deactivation leave no session of an inactive user', async () => {
+  it('a link and a deactivation leave the inactive user without a session', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: true })
       const send = await prepare(newPerson({ email: user.email }))
@@ -209,7 +210,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a link with the old password and a reset by mail: the old password links nothing after the reset', async () => {
+  it('a link with the old password and a reset by mail leave the email verified and the new password valid', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: false })
       const auth = (path: string, body: object) =>
@@ -222,7 +223,7 @@ describeOverSetups('concurrently,', setup => {
         auth('password/reset', { email: user.email, code, new_password: newPassword }),
       ])
       expect(reset.status).toBe(200)
-      // After the reset, the email is verified. Then the person is linked without the password.
+      // If the reset comes first, it verifies the email. Then the person is linked without a check of the password.
       expect([200, 401]).toContain(linked.status)
       const [stored] = await usersWith(at.gateway, user.email)
       expect([stored?.id, stored?.isVerified]).toEqual([user.id, true])
@@ -232,7 +233,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a reset with a provider and a login of the attacker leave the attacker no session', async () => {
+  it('a reset with a provider and a login of the attacker leave the attacker without a session', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const attacker = await account({ isVerified: false })
       const { email, password } = attacker
@@ -251,7 +252,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a sign-in and the removal of the identity: the person is linked again, or signed in before', async () => {
+  it('sign-ins of a person succeed even if the identity of the person is removed meanwhile', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: true })
       const person = newPerson({ email: user.email })
@@ -269,7 +270,7 @@ describeOverSetups('concurrently,', setup => {
     }
   })
 
-  it('a link with a password and wrong passwords: exactly one link, and no lost try', async () => {
+  it('exchanges of one code with correct and wrong passwords make exactly one link', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const user = await account({ isVerified: false })
       const code = await codeFor(at, newPerson({ email: user.email }))

@@ -44,7 +44,7 @@ describeOverSetups('after a reload that', setup => {
     return browser.get(at.gateway, pathname + search)
   }
 
-  it('changes nothing of the provider, a sign-in ends as usual, without new requests for documents', async () => {
+  it('does not change the provider, a sign-in succeeds without new requests for the documents of the provider', async () => {
     const started = await begin(at.gateway)
     locationOf(await finish(await begin(at.gateway)))
     const before = at.alpha.seen.length
@@ -53,7 +53,7 @@ describeOverSetups('after a reload that', setup => {
     expect(at.alpha.seen.slice(before).map(({ path }) => path)).toEqual([paths.token])
   })
 
-  it('removes the return_url, a sign-in ends at the first page as expired', async () => {
+  it('removes the return_url of a sign-in, the sign-in ends with sign_in_expired at the first return URL', async () => {
     const started = await begin(at.gateway, { page: newPage({ return_url: secondUrl }) })
     await change([`, '${secondUrl}'`, ''])
     const answer = await finish(started)
@@ -87,7 +87,7 @@ describeOverSetups('after a reload that', setup => {
     expect(at.alpha.count(paths.token)).toBe(before)
   })
 
-  it('removes the provider, its endpoints answer 404, and its codes are invalid', async () => {
+  it('removes the provider, its endpoints return 404, and its codes are invalid', async () => {
     const started = await begin(at.gateway)
     const code = await codeFor(at, newPerson())
     const id_token = await at.alpha.idToken(newPerson())
@@ -99,7 +99,7 @@ describeOverSetups('after a reload that', setup => {
     expectRefusal(await sendIdToken(at.gateway, { id_token }), ...refusals.unknown)
     expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
     await restore?.()
-    // The code is spent, because it is a code of a provider that was not there.
+    // The refused exchange used up the code. So the code stays invalid although the provider is configured again.
     expectRefusal(await exchange(at.gateway, code), ...refusals.codeInvalid)
   })
 
@@ -118,11 +118,11 @@ describeOverSetups('after a reload that', setup => {
     expectPair(answers[0] ?? expect.unreachable(), 200)
     expectRefusal(answers[1] ?? expect.unreachable(), ...refusals.closed)
     await restore?.()
-    // The refusal has not spent the code.
+    // The refusal has not used up the code.
     expectPair(await exchange(at.gateway, codes[1] ?? {}), 201)
   })
 
-  it('turns linking off, an account with the same verified email needs its password', async () => {
+  it('turns linking off, a person is linked to an account with the same verified email only with its password', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
     const code = await codeFor(at, newPerson({ email: user.email }))

@@ -41,11 +41,11 @@ describeWithPostgresBinary('a sign-in while Postgres is down', () => {
       return browser.get(gateway, pathname + search)
     }
     await postgres.kill()
-    // This replica has read the key of the cookies before.
+    // This replica already has the key of the cookies in memory, so it can read the state of the page from the cookie.
     const answer = await finish(started[0])
     expectReturned(answer, 'service_unavailable', started[0].page.parameters.state)
     expect((await begin(at.gateway)).browser.cookies.size).toBe(1)
-    // The other replica has not, so it cannot read the state of the page.
+    // The other replica does not have the key yet, so its response does not contain the state of the page.
     const { cookies } = started[1].browser
     const unread = await finish(started[1], at.other)
     expect([unread.status, unread.headers.get('location')]).toEqual([
@@ -71,7 +71,7 @@ describeWithPostgresBinary('a sign-in while Postgres is down', () => {
         { timeout: 20_000 },
       )
       .toBe(true)
-    // Neither the code nor the token was spent, and the browser can still end its sign-in.
+    // The failures used up neither the code nor the ID token, and the browsers can still finish their sign-ins.
     expectPair(await exchange(at.other, code), 201)
     expectPair(await sendIdToken(at.gateway, body), 201)
     for (const each of [started[1], started[2]])

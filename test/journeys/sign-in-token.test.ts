@@ -52,7 +52,7 @@ describe('with a real provider', () => {
     expect(await gateway.sql('select from refresh_tokens')).toHaveLength(3)
   })
 
-  it('an access token is no ID token', async () => {
+  it('an access token of the provider is not accepted as an ID token', async () => {
     const { accessToken } = await provider.tokensForApp({ clientId: 'app', login: 'ada' })
     expectRefusal(await sendIdToken(gateway, { id_token: accessToken }, 'company'), ...refusals.tokenInvalid)
   })
@@ -64,7 +64,7 @@ describeOverSetups('an app with an ID token', setup => {
     expectRefusal(await sent, ...refusal)
 
   describe('gets', () => {
-    it('a session of the same account each time', async () => {
+    it('a session of the same account with each new token of a person', async () => {
       const person = newPerson()
       const created = await sendIdToken(at.gateway, { id_token: await at.alpha.idToken(person) })
       expectPair(created, 201)
@@ -104,7 +104,7 @@ describeOverSetups('an app with an ID token', setup => {
         },
         { nonce },
       ],
-    ])('an account for a token as it comes from %s', async (_, claims, body) => {
+    ])('an account for a token with the claims of %s', async (_, claims, body) => {
       const id_token = await at.alpha.idToken(newPerson(claims), { typ: 'JWT' })
       expectPair(await sendIdToken(at.gateway, { id_token, ...body }), 201)
     })
@@ -138,28 +138,28 @@ describeOverSetups('an app with an ID token', setup => {
   })
 
   describe('cannot use a token again', () => {
-    it('neither here nor at another replica', async () => {
+    it('at the same replica or at another replica', async () => {
       const body = { id_token: await at.alpha.idToken(newPerson()) }
       expectPair(await sendIdToken(at.gateway, body), 201)
       for (const gateway of [at.gateway, at.other, at.gateway])
         await refused(sendIdToken(gateway, body), refusals.tokenInvalid)
     })
 
-    it('with the other valid signature of ES256', async () => {
+    it('with the other valid ES256 signature of the same token', async () => {
       const [header = '', payload = '', signature = ''] = (await at.alpha.idToken(newPerson())).split('.')
       const rewritten = withOtherSignature(signature)
       expect(rewritten).not.toBe(signature)
       const send = (text: string) => sendIdToken(at.gateway, { id_token: `${header}.${payload}.${text}` })
-      // The control: the rewritten signature is valid, so only the store can refuse the second token.
+      // The rewritten signature is valid. So the other token can be refused only because it is stored as used.
       expectPair(await send(rewritten), 201)
       await refused(send(signature), refusals.tokenInvalid)
       await refused(send(rewritten), refusals.tokenInvalid)
     })
 
-    it('with another spelling of the signature', async () => {
+    it('with another encoding of the same signature', async () => {
       const id_token = await at.alpha.idToken(newPerson())
       const last = id_token.at(-1) ?? ''
-      // The last character of 86 has four unused bits.
+      // A signature has 86 base64url characters. Four bits of the last character are unused.
       const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
       const other = alphabet[alphabet.indexOf(last) ^ 1]
       expectPair(await sendIdToken(at.gateway, { id_token }), 201)
@@ -173,7 +173,7 @@ describeOverSetups('an app with an ID token', setup => {
       expectPair(await sendIdToken(at.gateway, { id_token }), 201)
     })
 
-    it('while it is used: one of 20 concurrent requests succeeds', async () => {
+    it('in a concurrent request; only one of 20 requests succeeds', async () => {
       const body = { id_token: await at.alpha.idToken(newPerson()) }
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) => sendIdToken(i % 2 === 0 ? at.gateway : at.other, body)),
@@ -181,7 +181,7 @@ describeOverSetups('an app with an ID token', setup => {
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(401)])
     })
 
-    it('until it is too old, also if the clock of the other replica is a minute behind', async () => {
+    it('until it is too old, even at a replica whose clock is a minute behind', async () => {
       const body = { id_token: await at.alpha.idToken(newPerson()) }
       expectPair(await sendIdToken(at.gateway, body), 201)
       const [used] = await at.gateway.sql<{ expires_at: Date }>(
@@ -194,7 +194,7 @@ describeOverSetups('an app with an ID token', setup => {
   })
 
   describe('can use a token again after a response without a token pair', () => {
-    it('if the account has an unverified email: with the password', async () => {
+    it('with the password, if the account has an unverified email', async () => {
       const user = await newUser(at.gateway)
       const person = newPerson({ email: user.email })
       const id_token = await at.alpha.idToken(person)
@@ -210,7 +210,7 @@ describeOverSetups('an app with an ID token', setup => {
       await refused(send({ password: user.password }), refusals.tokenInvalid)
     })
 
-    it('if the account has an unverified email: with a reset', async () => {
+    it('with a reset, if the account has an unverified email', async () => {
       const user = await newUser(at.gateway)
       const id_token = await at.alpha.idToken(newPerson({ email: user.email }))
       await refused(sendIdToken(at.gateway, { id_token }), refusals.exists)
@@ -220,7 +220,7 @@ describeOverSetups('an app with an ID token', setup => {
       ])
     })
 
-    it('if the user was inactive', async () => {
+    it('if the user was inactive at first', async () => {
       const user = await newUser(at.gateway)
       await at.gateway.sql('update users set email_verified_at = now(), is_active = 0 where id = $1', [
         user.id,
@@ -239,7 +239,7 @@ describe('the limits of the token endpoint', () => {
     replicas: 1,
   })
 
-  it('are shared by start and token of all providers, and failed passwords count like failed logins', async () => {
+  it('are shared by the start and token endpoints of all providers; wrong passwords count like failed logins', async () => {
     const user = await newUser(at.gateway)
     const id_token = await at.alpha.idToken(newPerson({ email: user.email }))
     const statuses: number[] = []
@@ -262,7 +262,7 @@ describe('the limits of the token endpoint', () => {
 
 const order = BigInt('0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551')
 
-/** Replaces `s` by `n - s`. The signature stays valid, because ECDSA verifies both (FIPS 186-5, section 6.4). */
+/** Replaces `s` with `n - s`. The signature stays valid, because ECDSA accepts both (FIPS 186-5, section 6.4). */
 function withOtherSignature(signature: string): string {
   const hex = Buffer.from(signature, 'base64url').toString('hex')
   const s = order - BigInt(`0x${hex.slice(64)}`)

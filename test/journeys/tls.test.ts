@@ -21,7 +21,7 @@ async function handshake(url: string, options: ConnectionOptions = {}): Promise<
   return socket
 }
 
-/** Waits until the socket is closed. A reset counts too. */
+/** Waits until the socket is closed. A reset of the connection also counts as closed. */
 function closed(socket: Socket): Promise<void> {
   socket.on('error', () => {})
   return new Promise(resolve => socket.once('close', () => resolve()))
@@ -49,7 +49,7 @@ describe('the listener over TLS', () => {
     expect(at.upstream.received[0]?.headers['x-forwarded-proto']).toBe('https')
   })
 
-  it('sends a refusal to a client that has already ended its side', async () => {
+  it('sends a refusal to a client that has already closed its side of the connection', async () => {
     const connection = new RawConnection(at.gateway.url)
     const requestToNowhere = requestBytes('GET', '/nowhere')
     connection.socket.end(Buffer.concat([requestToNowhere, requestToNowhere, requestToNowhere]))

@@ -50,7 +50,7 @@ const tell = (name: string) => traced?.lines.filter(line => line.includes(name))
 
 describe('traces', () => {
   it.each([
-    ['nothing set', {}, false],
+    ['no OTEL variables', {}, false],
     ['an endpoint and OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, true],
   ])(
     'are off with %s: the SDK is not loaded, nothing is sent, and traceparent is forwarded unchanged',

@@ -1,4 +1,4 @@
-// Checks the OpenTelemetry spans that a collector receives, for example that they contain no secrets.
+// Checks which OpenTelemetry spans the gateway sends to a collector, and that the spans contain no secrets.
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -37,7 +37,7 @@ describeOverSetups('a gateway that traces', setup => {
     if (stores !== undefined) await setup.drop(stores)
   })
 
-  it('a guarded request has spans of its guard, of the guard’s query and of the upstream', async () => {
+  it('a guarded request has spans for its guard, for the SQL query of the guard, and for the upstream', async () => {
     const { access } = await traced.newUser()
     const first = await traced.ask('GET', '/any/1?token=secret', { token: access })
     expect(treeOf(first.spans, first.parent)).toEqual([
@@ -81,7 +81,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     expect(first.spans.filter(span => span.hasFailed)).toEqual([])
 
-    // The user is cached now, so there is no query.
+    // The first request has cached the user, so this request needs no query.
     const { spans, parent } = await traced.ask('GET', '/any/2', { token: access })
     expect(treeOf(spans, parent)).toEqual([
       'server GET /any/*',
@@ -90,7 +90,7 @@ describeOverSetups('a gateway that traces', setup => {
     ])
   })
 
-  it('an admitted daily use has spans of the Redis and Postgres counters; a refused use has no upstream span', async () => {
+  it('a request within the daily limit has spans for the Redis and Postgres counters; a request over this limit has no upstream span', async () => {
     const { access } = await traced.newUser()
     const admitted = await traced.ask('GET', '/courses/1', { token: access })
     expect(treeOf(admitted.spans, admitted.parent)).toEqual([
@@ -135,7 +135,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('a request to a built-in endpoint has spans of its store queries', async () => {
+  it('a request to a built-in endpoint has spans for its guards and its store queries', async () => {
     const { email, access } = await traced.newUser()
     const login = await traced.ask('POST', '/api/v1/auth/login', { body: { email, password } })
     const lines = treeOf(login.spans, login.parent)
@@ -156,7 +156,7 @@ describeOverSetups('a gateway that traces', setup => {
     expect(spanOf(pro.spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
   })
 
-  it('the regular checks of an open WebSocket add no spans to its trace', async () => {
+  it('regular checks of the user of an open WebSocket add no spans to the trace', async () => {
     const { access } = await traced.newUser()
     const traceId = randomBytes(16).toString('hex')
     const client = await openWebSocket(`${traced.url}/ws`, {
@@ -165,7 +165,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
     client.socket.send('hello')
     expect(await client.next()).toBe('hello')
-    // During this time, the gateway checks the WebSocket at least once.
+    // During this time, the gateway checks at least once whether the user is still admitted.
     await new Promise(resolve => setTimeout(resolve, 1_200))
     client.socket.close()
     await client.closed
@@ -181,10 +181,10 @@ describeOverSetups('a gateway that traces', setup => {
     expect(sockets.handshakes.at(-1)?.headers.traceparent).toBe(`00-${traceId}-${sent.spanId}-01`)
   })
 
-  it('if the upstream is unreachable, the request span and the upstream span fail; the upstream span has the reason', async () => {
+  it('if the upstream is unreachable, the request span and the upstream span are marked as failed; the upstream span contains the network error', async () => {
     const { spans, answer } = await traced.ask('GET', '/down')
     expect(answer.status).toBe(502)
-    // The upstream has only one target, so there is only one attempt.
+    // The upstream has only one target, so the gateway makes only one attempt. Each attempt has one span.
     expect(spans.filter(span => span.name === 'GET')).toHaveLength(1)
     expect(spanOf(spans, 'GET')).toMatchObject({
       hasFailed: true,
@@ -196,7 +196,7 @@ describeOverSetups('a gateway that traces', setup => {
     })
   })
 
-  it('each upstream attempt has a span, and the upstream receives the ID of that span', async () => {
+  it('each attempt to reach an upstream has a span, and the upstream receives the ID of that span', async () => {
     const { spans, answer } = await traced.ask('GET', '/retried')
     expect(answer.status).toBe(200)
     const tries = spans.filter(span => span.name === 'GET')
@@ -209,7 +209,7 @@ describeOverSetups('a gateway that traces', setup => {
     )
   })
 
-  it('the upstream span fails for statuses from 400 on, the request span only for statuses from 500 on', async () => {
+  it('a status from 400 marks the upstream span as failed; only a status from 500 also marks the request span', async () => {
     for (const [status, fails] of [
       [404, false],
       [503, true],
@@ -240,7 +240,7 @@ describeOverSetups('a gateway that traces', setup => {
     ['an invalid port', `a.example:${'9'.repeat(30)}`],
     ['an invalid host name', `${'a'.repeat(8_000)}.example`],
   ])(
-    'a Host with %s is not in the span, because a collector would refuse the whole batch',
+    'a Host header with %s is left out of the span, because a collector would otherwise refuse the whole batch',
     async (_, host) => {
       const path = `/public/${randomBytes(8).toString('hex')}`
       const { hostname, port } = new URL(traced.url)
@@ -256,7 +256,7 @@ describeOverSetups('a gateway that traces', setup => {
     const valuesOf = (name: string) =>
       sentOn().filter((_, i) => i % 2 === 1 && sentOn()[i - 1]?.toLowerCase() === name)
 
-    it('the upstream receives one traceparent, with the ID of the upstream span, and the client’s tracestate', async () => {
+    it('the upstream receives the client’s tracestate, and only one traceparent, which contains the ID of the upstream span', async () => {
       const { spans } = await traced.ask('GET', '/public/x', { headers: { tracestate: 'a=1,b=2' } })
       const sent = spanOf(spans, 'GET')
       expect(valuesOf('traceparent')).toEqual([`00-${sent.traceId}-${sent.spanId}-01`])
@@ -280,7 +280,7 @@ describeOverSetups('a gateway that traces', setup => {
       'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     ])(
-      'if the traceparent is malformed (%s), it is replaced and the tracestate is dropped',
+      'if the client’s traceparent is malformed (%s), the gateway replaces it and removes the tracestate',
       async traceparent => {
         await call(traced.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
         const [onward = '', ...more] = valuesOf('traceparent')
@@ -298,13 +298,14 @@ describeOverSetups('a gateway that traces', setup => {
       expect(treeOf(await collector.trace(traceId), 'b7ad6b7169203331')[0]).toBe('server GET /public/*')
     })
 
-    it('if the client does not sample a trace, no span is sent, and the upstream receives the same flag', async () => {
+    it('if the sampled flag of the client’s traceparent is 0, no span is sent, and the upstream also receives the flag 0', async () => {
       const traceId = randomBytes(16).toString('hex')
       const traceparent = `00-${traceId}-b7ad6b7169203331-00`
       await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
       expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
       expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
-      // If the first request had a span, this span would have arrived before the span of the second request.
+      // The gateway sends spans in order. So if the request above had a span, the collector would have received it
+      // before the span of this request.
       await traced.ask('GET', '/public/x')
       expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
     })
@@ -322,7 +323,7 @@ describeOverSetups('a gateway that traces', setup => {
     await expect.poll(line).toContain(`"trace_id":"${traceId}","span_id":"${spanId}"`)
   })
 
-  it('the resource of a span identifies the process', () => {
+  it('the resource attributes of a span identify the process', () => {
     expect(collector.spans[0]?.resource).toMatchObject({
       'service.name': 'peage',
       'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/),

@@ -1,4 +1,4 @@
-// Sends real requests to the upgrade endpoints, and to declared routes that replace them.
+// Sends real requests to the built-in endpoint for plan upgrades, and to declared routes that replace this endpoint.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value, values } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
@@ -17,7 +17,7 @@ describeOverSetups('the upgrade path', setup => {
     () => `subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' }`,
   )
 
-  it('on GET, shows the checkout URL; on POST, redirects to it with 303 and no body', async () => {
+  it('responds to GET with the checkout URL, and to POST with a 303 redirect to this URL, without a body', async () => {
     const { id, access: token } = await newUser(at.gateway)
     const checkout_url = `https://pay.example.com/premium?user=${id}`
     const shown = { current_plan: 'free', plans: ['free', 'premium', 'pro'], checkout_url }
@@ -38,7 +38,7 @@ describeOverSetups('the upgrade path', setup => {
     expect(answer.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._:~+/=-]{1,128}$/)
   })
 
-  it('for HEAD, returns the same headers as for GET, without a body', async () => {
+  it('responds to HEAD with the same headers as to GET, without a body', async () => {
     const { access } = await newUser(at.gateway)
     const line = `Authorization: Bearer ${access}`
     const [get, head] = [
@@ -83,7 +83,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
     return [answer?.status, answer && value(answer, 'x-peage-error'), answer && value(answer, 'allow')]
   }
 
-  it('replaces the built-in endpoint and its guards if it has exactly the same path', () =>
+  it('with exactly the path of the built-in endpoint replaces the endpoint and the guards of the endpoint', () =>
     withRoutes([`path: ${path}`], async gateway => {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
         expect((await call(gateway.url, method, path)).status).toBe(200)
@@ -92,7 +92,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
       expect(upstream.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'PUT', 'DELETE', 'GET'])
     }))
 
-  it('replaces the built-in endpoint only on its own hosts, where undeclared methods get 405', () =>
+  it('with hosts replaces the built-in endpoint only on these hosts, and methods that the route does not declare get 405 there', () =>
     withRoutes([`path: ${path}, hosts: [pay.example.com], methods: [POST]`], async gateway => {
       for (const [method, host, ...answered] of [
         ['POST', 'pay.example.com', 200, undefined, undefined],
@@ -104,7 +104,7 @@ routes: [${routes.map(route => `{ upstream: echo, auth: none, ${route} }`).join(
         expect([method, host, ...(await asHost(gateway, method, host))]).toEqual([method, host, ...answered])
     }))
 
-  it('does not replace the built-in endpoint if its path is a pattern that matches', () =>
+  it('with a pattern as its path does not replace the built-in endpoint, even if the pattern matches the path of the endpoint', () =>
     withRoutes(
       [
         '/*',

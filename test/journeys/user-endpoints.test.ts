@@ -56,14 +56,14 @@ describeOverSetups('a webhook', setup => {
     expect(await stored(other.id)).toEqual([])
   })
 
-  it('is refused by the guards before its body is checked', async () => {
+  it('is refused by the guards of the endpoint before the request body is checked', async () => {
     const body = { url: 'http://127.0.0.1/' }
     expect((await call(at.gateway.url, 'POST', path, { body })).status).toBe(401)
     const free = await newUser(at.gateway)
     expect((await register(body.url, free.access)).status).toBe(403)
   })
 
-  it('is removed together with pending deliveries; a removal without a webhook returns 200 too', async () => {
+  it('is removed, and its pending deliveries are dropped; a second removal also returns 200', async () => {
     await register('https://8.8.8.8/hook')
     await at.gateway.sql(
       `insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
@@ -76,7 +76,7 @@ describeOverSetups('a webhook', setup => {
       await at.gateway.sql('select status from webhook_deliveries where user_id = $1', [user.id]),
     ).toEqual([{ status: 'dropped' }])
   })
-  it('an API key works in place of an access token on routes and on the user endpoints', async () => {
+  it('an API key works instead of an access token on routes and on the user endpoints', async () => {
     const withKey = (key: unknown, method: string, target: string, body?: object) =>
       call(at.gateway.url, method, target, { headers: { 'x-api-key': String(key) }, body })
     const { api_token: key } = (await call(at.gateway.url, 'POST', tokenPath, { token: user.access })).body
@@ -103,7 +103,7 @@ describeOverSetups('a webhook', setup => {
 })
 
 describe('a webhook secret with auth.key_secret', () => {
-  it('is stored encrypted, and so is the previous secret after a replacement', async () => {
+  it('is stored encrypted; after a replacement, the previous secret is still encrypted', async () => {
     const gateway = await startGateway('', undefined, { auth: ', key_secret: a-secret-of-our-own-0123' })
     try {
       const { access: token } = await newUser(gateway, 'pro')

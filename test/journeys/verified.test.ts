@@ -1,4 +1,5 @@
-// Routes with `verified: true` admit only users with a verified email. A change takes effect at once.
+// Routes with `verified: true` admit only users with a verified email. If an email is verified, or is no longer
+// verified, this takes effect at once.
 import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
@@ -25,7 +26,7 @@ routes:
   const patch = (id: number, change: object) =>
     call(at.gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { token: at.gateway.adminToken, body: change })
 
-  it('refuses an unverified user with a token or an API key, and spends no daily use', async () => {
+  it('refuses an unverified user with a token or an API key, and the refusal does not count as a daily use', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/all', user.access)).toBe(200)
     expect(await get('/verified', user.access)).toEqual(unverified)
@@ -36,7 +37,7 @@ routes:
     ])
   })
 
-  it('checks the plan before the email, and refuses anonymous clients in the same way as the plan guard', async () => {
+  it('checks the plan before the email, and refuses anonymous clients with 401, as the plan guard does', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/pro', user.access)).toMatchObject([403, { error: 'Plan insuffisant' }])
     expect(await get('/maybe')).toEqual([401, { error: 'Non authentifié' }])
@@ -75,7 +76,7 @@ routes:
     }
   })
 
-  it('applies a change that another program made with SQL', async () => {
+  it('admits a user right after another program has marked the email as verified with SQL', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

@@ -1,4 +1,4 @@
-// A WebSocket must pass the guards. The gateway sends 101 only after the upstream has sent 101.
+// The guards check a WebSocket handshake like any request. The gateway sends 101 only after the upstream has sent 101.
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:https'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -76,7 +76,7 @@ describe('a WebSocket', () => {
     await expect.poll(() => at.upstream.closed).toEqual([{ code: 1000 }])
   })
 
-  it('gets the headers of the upstream’s 101, except hop-by-hop and reserved headers', async () => {
+  it('gets the headers of the upstream’s 101 response, except hop-by-hop headers and reserved headers', async () => {
     at.upstream.refuse = socket => {
       socket.write(
         'HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nX-Peage-Error: no\r\n' +
@@ -97,7 +97,7 @@ describe('a WebSocket', () => {
     ])
   })
 
-  it('is refused in JSON like any request, before the upstream is contacted', async () => {
+  it('is refused by the guards with a JSON response like any request, before the upstream is contacted', async () => {
     expect(await refused('/chat/x')).toEqual([401, 'token_invalid', 'Token invalide ou expiré'])
     expect(await refused('/chat/x', ['Authorization: Bearer no.such.token'])).toEqual([
       401,
@@ -116,7 +116,7 @@ describe('a WebSocket', () => {
     expect(at.upstream.handshakes).toHaveLength(1)
   })
 
-  it('takes its bearer token from a subprotocol, which is never forwarded or logged', async () => {
+  it('can carry its bearer token in a subprotocol, and this subprotocol is never forwarded or logged', async () => {
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, {
       protocols: [`peage.bearer.${user.access}`, 'chat'],
     })
@@ -130,7 +130,7 @@ describe('a WebSocket', () => {
     expect(at.gateway.log.join('')).not.toContain(user.access)
   })
 
-  it('selects the bearer subprotocol if the client offers no other, because browsers require a selection', async () => {
+  it('is opened with the bearer subprotocol if the client offers no other, because browsers require a selected subprotocol', async () => {
     const only = `peage.bearer.${user.access}`
     const { socket } = await openWebSocket(`${at.gateway.url}/chat/x`, { protocols: [only] })
     expect(socket.protocol).toBe(only)
@@ -138,7 +138,7 @@ describe('a WebSocket', () => {
     socket.close()
   })
 
-  it('gets the response of the upstream unchanged if the upstream refuses', async () => {
+  it('gets the response of the upstream unchanged if the upstream refuses the handshake', async () => {
     const body = 'x'.repeat(3_000_000)
     at.upstream.refuse = socket => {
       socket.end(`HTTP/1.1 418 Teapot\r\nX-Why: tea\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -151,7 +151,7 @@ describe('a WebSocket', () => {
     connection.close()
   })
 
-  it('gets 502 if the upstream is down and 504 if it is slow, never a 101', async () => {
+  it('gets 502 if the upstream is down, and 504 if the upstream is slow, but never 101', async () => {
     expect(await refused('/down')).toEqual([502, 'upstream_unreachable', 'Service amont injoignable'])
     at.upstream.refuse = () => {}
     expect(await refused('/open')).toEqual([504, 'upstream_timeout', 'Délai du service amont dépassé'])
@@ -175,7 +175,7 @@ describe('a WebSocket', () => {
     expect((await refused('/open')).slice(0, 2)).toEqual([502, 'upstream_unreachable'])
   })
 
-  it('does not count against `connections` once it is open; a handshake over this limit waits, then gets 503', async () => {
+  it('does not count towards the limit `connections` once it is open; a handshake that exceeds the limit waits, then gets 503', async () => {
     const silent = await startScriptedUpstream()
     silent.script = () => {}
     const narrow = await startGateway(`upstreams:
@@ -201,8 +201,9 @@ routes:
     await silent.close()
   })
 
-  it('carries large and fragmented messages completely, compressed or not', async () => {
-    // Uses /patient, because compressing the largest message may take longer than `timeouts.idle` of /open.
+  it('carries large messages and fragmented messages completely, with or without compression', async () => {
+    // The test uses /patient, because its idle timeout is longer than on /open (1 s). Compressing the largest message
+    // may take more than 1 s.
     const options = { maxPayload: 2 ** 27 }
     const { socket, closed } = await openWebSocket(`${at.gateway.url}/patient`, { options })
     expect(socket.extensions).toContain('permessage-deflate')
@@ -251,8 +252,8 @@ routes:
         { interval: 200 },
       )
       .toBe(true)
-    // The upstream must stop before it has sent this much. The limit is generous, because the kernel buffers of four
-    // sockets grow with the data.
+    // The upstream must stop before it has sent 64 MiB. This limit is generous, because data also fills the kernel
+    // buffers of four sockets, and these buffers grow.
     expect(sent).toBeLessThan(64 * 1024 * 1024)
     connection.close()
   })
@@ -272,7 +273,7 @@ routes:
     connection.close()
   })
 
-  it('if one side drops its connection, closes the connection to the other side', async () => {
+  it('is closed on one side if the connection of the other side breaks', async () => {
     const { closed } = await openWebSocket(`${at.gateway.url}/open`)
     at.upstream.sockets.at(-1)?.terminate()
     expect((await closed).code).toBe(1006)
@@ -281,7 +282,7 @@ routes:
     await expect.poll(() => at.upstream.closed.at(-1)).toEqual({ code: 1006 })
   })
 
-  it('is closed with 1001 if no byte arrives for `timeouts.idle`', async () => {
+  it('is closed with 1001 if no byte arrives within `timeouts.idle`', async () => {
     const started = performance.now()
     const { closed } = await openWebSocket(`${at.gateway.url}/open`)
     const { code, at: closedAt } = await closed
@@ -310,7 +311,7 @@ routes:
     expect(line.duration_ms).toBeGreaterThan(90)
   })
 
-  it('on a route without `websocket`, is handled as a plain request, and the connection stays open', async () => {
+  it('is handled as a plain request on a route without `websocket`, and the connection stays open', async () => {
     const connection = new RawConnection(at.gateway.url)
     for (const lines of [
       handshake,
@@ -332,7 +333,7 @@ routes:
     ])
   })
 
-  it('ends the upstream attempt if the client leaves during the handshake', async () => {
+  it('is also closed on the upstream side if the client disconnects during the handshake', async () => {
     let ended = false
     at.upstream.refuse = socket => {
       socket.on('end', () => {
@@ -364,7 +365,7 @@ describe('a drain', () => {
 })
 
 describe('over TLS', () => {
-  it('WebSockets and requests with `Upgrade: h2c` work as without TLS', async () => {
+  it('WebSockets and requests with `Upgrade: h2c` work in the same way as without TLS', async () => {
     const upstream = await startWebSocketUpstream()
     const gateway = await startGateway(routes(upstream.url), undefined, { server: tlsSettings(first.files) })
     const { socket, next, closed } = await openWebSocket(`${gateway.url}/open`, {

@@ -6,7 +6,7 @@ import { embeddedSetup } from '../support/setups.ts'
 
 const page = 'https://app.example.com'
 
-/** Each route names itself in the response. */
+/** Returns a route in YAML. The route writes its own name into the response header `X-Route`. */
 const route = (name: string, rest: string) =>
   `  - { name: ${name}, auth: none, upstream: echo, headers: { response: { set: { X-Route: ${name} } } }, ${rest} }\n`
 
@@ -30,7 +30,10 @@ describe('a route with a wildcard host', () => {
   const answerTo = (method: string, target: string, ...lines: string[]) =>
     ask(at.gateway.url, requestBytes(method, target, lines), method)
 
-  /** Returns the name of the route that responds, or the error code with the allowed methods. */
+  /**
+   * Returns the name of the route that responds. If the gateway refuses the request, returns the error code and the
+   * allowed methods.
+   */
   async function routed(host: string, target = '/x/1', method = 'GET', ...lines: string[]): Promise<string> {
     const answer = await answerTo(method, target, `Host: ${host}`, ...lines)
     if (answer === undefined) return 'no response'
@@ -52,7 +55,7 @@ describe('a route with a wildcard host', () => {
     }
   })
 
-  it('does not receive requests for its own parent, invalid names, addresses and other hosts', async () => {
+  it('does not receive requests for the parent domain itself, invalid names, IP addresses or other hosts', async () => {
     for (const host of [
       ...[
         'example.com',
@@ -91,7 +94,7 @@ describe('a route with a wildcard host', () => {
     expect(await routed('a.example.com', '/x/1', 'GET', 'Host: b.example.com')).toBe('request_invalid')
   })
 
-  it('wins over shorter wildcards and routes without hosts, and an exact host wins over it', async () => {
+  it('takes precedence over shorter wildcards and routes without hosts, but an exact host takes precedence over the wildcard', async () => {
     expect(await routed('b.shop.example.com')).toBe('shop')
     expect(await routed('c.b.shop.example.com')).toBe('shop')
     expect(await routed('a.shop.example.com', '/x/1', 'DELETE')).toBe('exact')
@@ -100,14 +103,14 @@ describe('a route with a wildcard host', () => {
     expect(await routed('c.shop.example.com', '/x/deeper')).toBe('shop')
   })
 
-  it('also decides the 405 responses, without the methods of other wildcards', async () => {
+  it('is also selected if it does not allow the method; the 405 response then lists only the methods of this route', async () => {
     expect(await routed('b.shop.example.com', '/x/1', 'POST')).toBe('method_not_allowed (GET, HEAD, PUT)')
     expect(await routed('a.shop.example.com', '/x/1', 'GET')).toBe('method_not_allowed (DELETE)')
     expect(await routed('a.example.com', '/x/1', 'PUT')).toBe('method_not_allowed (GET, HEAD, POST)')
     expect(await routed('example.com', '/x/1', 'PUT')).toBe('any')
   })
 
-  it('is selected by the host of a complete URL in the request line, even if the header Host differs', async () => {
+  it('is selected by the host in the request line if this line contains a complete URL, even if the header Host differs', async () => {
     for (const host of ['a.example.com', 'A.Example.com.:8080']) {
       expect(await routed('other.test', `http://${host}/x/1`)).toBe('site')
     }
@@ -121,7 +124,7 @@ describe('a route with a wildcard host', () => {
     expect(await routed('a.example.com', 'http://x@a.example.com/only')).toBe('path_invalid')
   })
 
-  it('decides ambiguous paths, preflights and CORS headers for its hosts only', async () => {
+  it('allows ambiguous paths and CORS preflights only for its own hosts', async () => {
     expect(await routed('a.example.com', '/semicolon/a;b')).toBe('semicolon')
     expect(await routed('example.com', '/semicolon/a;b')).toBe('path_invalid')
     const preflight = ['Access-Control-Request-Method: GET', `Origin: ${page}`]
@@ -133,12 +136,12 @@ describe('a route with a wildcard host', () => {
     expect(await allowed('example.com')).toEqual([404, undefined])
   })
 
-  it('replaces the endpoint for upgrades for its hosts only', async () => {
+  it('replaces the built-in upgrade endpoint only for its own hosts', async () => {
     expect(await routed('a.example.com', '/api/v1/subscription/upgrade')).toBe('upgrade')
     expect(await routed('example.com', '/api/v1/subscription/upgrade')).not.toBe('upgrade')
   })
 
-  it('is guarded for all of its hosts, except those for which a narrower route is open', async () => {
+  it('requires a credential for all of its hosts, except for an exact host that has its own public route', async () => {
     for (const host of ['a.example.com', 'A.B.example.com.:1', 'x.open.example.com']) {
       expect([host, await routed(host, '/reports')]).toEqual([host, 'token_invalid'])
     }

@@ -1,4 +1,5 @@
-// The primary passes connections to workers. TLS, timeouts and WebSockets work on these connections too.
+// The primary process passes connections to the worker processes. TLS, timeouts and WebSockets work on these
+// connections too.
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -27,7 +28,8 @@ describeWithServices('connections of two workers', () => {
     if (stores !== undefined) await services.drop(stores)
   })
   /**
-   * Returns the running crew (a primary and its workers) if its settings are the same. If not, starts a new crew.
+   * Returns the running crew (a primary and its workers) if it was started with the same settings. Otherwise, stops
+   * this crew and starts a new one.
    */
   async function start(server = ''): Promise<Crew> {
     if (crew !== undefined && running === server && crew.child.exitCode === null) return crew
@@ -56,7 +58,7 @@ routes:
     expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
   })
 
-  it('get 100 Continue before they send a body', async () => {
+  it('get 100 Continue before the client sends a body', async () => {
     const crew = await start()
     for (let index = 0; index < 4; index++) {
       const status = await new Promise((resolve, reject) => {
@@ -73,7 +75,7 @@ routes:
     }
   })
 
-  it('carry WebSockets on both workers, which a drain closes with 1001', async () => {
+  it('carry WebSockets, and a drain closes these WebSockets with 1001', async () => {
     const crew = await start()
     const clients = await Promise.all([1, 2, 3, 4].map(() => openWebSocket(`${crew.url}/open`)))
     for (const [index, client] of clients.entries()) {
@@ -87,7 +89,7 @@ routes:
     expect(await crew.ended).toBe(0)
   })
 
-  it('are closed within 3 s if the head is slow or the connection is idle', async () => {
+  it('are closed within 3 s if a request head arrives too slowly or the connection is idle', async () => {
     const crew = await start(timeouts)
     const slow = [1, 2].map(() => new RawConnection(crew.url))
     for (const connection of slow) connection.write('GET /public/x HTTP/1.1\r\nX: ')

@@ -1,4 +1,5 @@
-// With `server.workers`, several processes serve one port. The primary process replaces and drains them.
+// With `server.workers`, several worker processes serve one port. The primary process replaces dead workers, and drains
+// all workers at shutdown.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -37,7 +38,7 @@ describeWithServices('two workers', () => {
     upstream.received.length = 0
   })
   afterEach(async ({ task }) => {
-    // The crew (primary and workers) stays for the next test, except after a failure or if a test ended it.
+    // The next test reuses the crew (primary and workers), unless this test failed or ended the crew.
     const { exitCode, signalCode } = crew.child
     if (exitCode === null && signalCode === null && task.result?.state !== 'fail') return
     isRunning = false
@@ -48,10 +49,11 @@ describeWithServices('two workers', () => {
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
   })
-  /** Tests share one crew unless they end it, because a start takes seconds of CPU time. */
+  /** Starts a crew if none is running. The tests share one crew, because a start takes seconds of CPU time. */
   const start = async () => {
     if (!isRunning) {
-      // The timeout is 20 s instead of 1 s. The tests delay responses, and on a busy machine a delay may exceed 1 s.
+      // The response timeout is 20 s instead of 1 s. The tests delay responses, and on a busy machine a delay may
+      // exceed 1 s.
       const heldBack = routes(upstream.url).replace('response: 1s', 'response: 20s')
       crew = await startCrew({ stores, routes: heldBack })
       isRunning = true
@@ -60,7 +62,7 @@ describeWithServices('two workers', () => {
     await eventually(async () => (await crew.ready()).body.status).toBe('ok')
   }
   const get = (path: string, headers = {}) => ask(crew.url + path, headers)
-  /** Sends requests until both workers have responded, at most 50. @returns the workers that responded */
+  /** Sends at most 50 requests, until both workers have responded. @returns the workers that responded */
   async function bothServe(path: string, headers = {}): Promise<Set<string>> {
     const seen = new Set<string>()
     for (let tries = 0; seen.size < 2 && tries < 50; tries++) seen.add((await get(path, headers)).worker)
@@ -71,7 +73,10 @@ describeWithServices('two workers', () => {
     const registered = await call(crew.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     return { id: Number(registered.body.user_id), ...(await login(crew.url, email, password)) }
   }
-  /** Makes the upstream hold all responses back. @returns functions that send one response each */
+  /**
+   * Makes the upstream hold back all responses.
+   * @returns a growing list of functions; each function sends one of these responses
+   */
   function holdAnswers() {
     const heldBack: (() => void)[] = []
     upstream.answer = (_request, response) => heldBack.push(() => response.end('late but whole'))
@@ -79,7 +84,7 @@ describeWithServices('two workers', () => {
   }
   const ready = () => crew.lines.filter(line => line.includes('"ready on '))
 
-  it('share the requests on one address, which is logged once', async () => {
+  it('share the requests to one address, and the log contains this address only once', async () => {
     await start()
     expect(crew.pids()).toHaveLength(2)
     const answers = await Promise.all(Array.from({ length: 40 }, () => get('/public/x')))
@@ -139,7 +144,7 @@ describeWithServices('two workers', () => {
     }
   })
 
-  it('lose only the requests in flight of a killed worker, which is then replaced', async () => {
+  it('lose only the requests in flight of a worker that is killed; then a new worker replaces the killed one', async () => {
     await start()
     const [killed = 0] = crew.pids()
     let going = true
@@ -174,7 +179,7 @@ describeWithServices('two workers', () => {
     expect(ready()).toHaveLength(1)
   })
 
-  it('share one page of metrics, which keeps the counts of a dead or silent worker', async () => {
+  it('share one metrics page, and this page keeps the counts of a worker that died or does not respond', async () => {
     await start()
     // No earlier test uses this route.
     const served = async () => {
@@ -185,7 +190,7 @@ describeWithServices('two workers', () => {
     await eventually(served).toBe(20)
     const page = await scrape(crew.admin)
     expect(page.value('peage_change_feed_trusted')).toBe(1)
-    // The crew has three processes, two workers and the primary. Each process has a pool of four connections.
+    // The crew has three processes: the primary and two workers. Each process has a pool of at most four connections.
     expect(page.value('peage_postgres_pool_max_connections')).toBe(3 * 4)
     const [killed = 0, stopped = 0] = crew.pids()
     process.kill(killed, 'SIGKILL')
@@ -199,11 +204,11 @@ describeWithServices('two workers', () => {
     process.kill(stopped, 'SIGCONT')
   })
 
-  it('serve all connections, even those that were passed to a worker before it died', async () => {
+  it('serve all connections, even connections that the primary had passed to a worker before this worker died', async () => {
     await start()
     const [stopped = 0] = crew.pids()
     process.kill(stopped, 'SIGSTOP')
-    // At least one of these connections is passed to the stopped worker, which cannot serve it.
+    // The primary passes at least one of these connections to the stopped worker, which cannot serve it.
     const pending = [1, 2, 3, 4].map(() => get('/public/x'))
     await Promise.race(pending)
     process.kill(stopped, 'SIGKILL')
@@ -228,7 +233,7 @@ describeWithServices('two workers', () => {
     await eventually(told).toMatchObject(well)
   })
 
-  it('continue after SIGHUP, which only reloads the configuration', async () => {
+  it('continue to run after SIGHUP, because this signal only reloads the configuration', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
     await eventually(() => crew.lines.filter(line => line.includes('configuration reloaded')).length).toBe(1)
@@ -236,13 +241,13 @@ describeWithServices('two workers', () => {
     expect((await crew.ready()).body.status).toBe('ok')
   })
 
-  it('on SIGINT, complete requests in flight, still respond to health checks, and exit with 0', async () => {
+  it('complete requests in flight after SIGINT and exit with 0; until then, the program responds to health checks', async () => {
     await start()
     const heldBack = holdAnswers()
     const slow = Array.from({ length: 6 }, () => get('/public/slow'))
     await eventually(() => heldBack.length).toBe(6)
     const pids = crew.pids()
-    // A terminal sends SIGINT to the primary and to the workers.
+    // If a user presses Ctrl+C, the terminal sends SIGINT to the primary and to the workers.
     for (const pid of [crew.child.pid as number, ...pids]) process.kill(pid, 'SIGINT')
     await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
     await eventually(() =>
@@ -295,7 +300,8 @@ describeWithServices('two workers', () => {
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
-    // A worker drains before it exits. Without a drain, the worker would already have exited after this time.
+    // A worker must drain before it exits. Without a drain, the workers would exit during these 300 ms, and the
+    // requests would fail.
     await sleep(300)
     for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))

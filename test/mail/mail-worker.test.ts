@@ -1,4 +1,5 @@
-// Sends mails from a real store to a real SMTP server: once, with retries on a schedule, and after a crash.
+// Sends mails from a real store to a real SMTP server. Each mail is sent only once, is retried after a failure, and is
+// not lost in a crash.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
@@ -112,7 +113,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     return started
   }
 
-  it('contains its code, which no column stores, and is recorded as sent', async () => {
+  it('contains its code, although no column of the table stores the code, and is recorded as sent', async () => {
     const { port, received } = await server()
     const made = await code()
     worker(port).wake()
@@ -165,8 +166,8 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
     await code(20_000)
     await code()
-    // When this code is created, the two earlier codes become invalid. The next attempt is in 30 s, so this code would
-    // expire before it.
+    // Creating this code makes the two earlier codes invalid. This code expires in 25 s, so it expires before the next
+    // attempt in 30 s.
     const last = await code(25_000)
     worker(port).wake()
     await expect
@@ -179,7 +180,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(last.expires_at.getTime()).toBe(time + 25_000)
   })
 
-  it('fails at once after a 5xx reply; if the reply repeats the code from the mail, the stored error omits the code', async () => {
+  it('fails at once after a 5xx reply; if the reply quotes the account code from the mail, this code is not stored', async () => {
     let quoted = ''
     const { port } = await startScripted((event, line) => {
       if (/^\d{8}$/.test(line)) quoted = line
@@ -198,10 +199,10 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
       })
   })
 
-  it('is sent by another worker within 90 s after a crash, but not before its lease ends', async () => {
+  it('is sent by another worker within 90 s after a crash, but not before the lease of the mail ends', async () => {
     const { port, mails } = await server()
     await notice()
-    // This lease simulates a process that has crashed.
+    // The test leases the mail and does not send it. This simulates a process that crashes after the lease.
     const store = createMailStore(database)
     await store.lease({ limit: 1, now: new Date(time), leaseUntil: new Date(time + 75_000) })
     time += 74_000
@@ -224,7 +225,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect(mails).toHaveLength(40)
   })
 
-  it('is not sent again if the store fails for a moment when the result is recorded', async () => {
+  it('is not sent again if the store fails for a moment while the worker records the result', async () => {
     const { port, mails } = await server()
     await notice()
     const store = createMailStore(database)
@@ -244,7 +245,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect([mails.length, errors.splice(0).length]).toEqual([1, 1])
   })
 
-  it('returns to the queue without a counted attempt if its worker stops during the attempt', async () => {
+  it('returns to the queue if its worker stops during an attempt, and this attempt is not counted', async () => {
     const { port } = await startScripted(event => (event === 'EHLO' ? '' : undefined))
     await notice()
     const started = worker(port)
@@ -255,7 +256,7 @@ describeOverSetups('a queued mail', ({ openDatabase: open }) => {
     expect((await rows())[0]?.due_at.getTime()).toBe(time)
   })
 
-  it('is not sent if its worker stops while it reads the code from the database', async () => {
+  it('is not sent if the worker is stopped while reading the code from the database', async () => {
     const { port } = await server()
     await code()
     const stopped: Promise<void>[] = []

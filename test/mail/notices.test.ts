@@ -1,4 +1,4 @@
-// A notice of an account change is stored in the transaction of the change, with the right address.
+// A notice about an account change is stored in the same transaction as the change, with the correct address.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import { createNoticeRecorder } from '../../src/mail/notices.ts'
@@ -29,7 +29,7 @@ afterAll(() => database.close())
 
 const users = () => createUserStore(database, record)
 
-it('a password change and a deletion each store a notice, which stays after the user is deleted', async () => {
+it('a password change and a deletion each store a notice, and both notices remain after the user is deleted', async () => {
   await users().setPassword(id, 'y')
   await users().update(id, { plan: 'pro' })
   expect(await mails()).toEqual([{ kind: 'password_changed', address: 'ada@example.com', user_id: id }])
@@ -73,7 +73,7 @@ it('no notice is stored if the user is inactive, notices are off or the change i
   expect(await mails()).toEqual([])
 })
 
-it('a linked and a removed identity each store a notice for the email of the account', async () => {
+it('linking and removing an identity each store a notice, addressed to the email of the account', async () => {
   const user = (await users().findById(id)) as User
   await database.transaction(tx =>
     record(tx, [

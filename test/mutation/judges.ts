@@ -1,4 +1,5 @@
-// Selects the test files that run against the mutants of a room (a folder of src).
+// Selects the test files for the mutation tests of a room (a folder of src). Mutants are copies of this code with one
+// small change.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { fastTestFiles } from '../support/fast-files.ts'
@@ -32,12 +33,13 @@ const further: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * @param reach `own` for the fast tests of the room; `further` for the fast tests and the slower tests in the list
- * above
+ * `further`
  */
 export function judges(room: string, reach: string): string[] {
   const own = fastTestFiles(tests).filter(file => file.startsWith(`${room}/`))
   const all = reach === 'own' ? own : [...own, ...(further[room] ?? [])]
-  // Vitest ignores files that do not exist. Without this check, the score would drop without a message.
+  // Vitest ignores listed files that do not exist. Without this check, the mutation score would drop without an
+  // explanation.
   const missing = all.filter(file => !file.includes('*') && !existsSync(`${tests}${file}`))
   if (missing.length > 0)
     throw new Error(`test/mutation/judges.ts lists missing test files: ${missing.join(', ')}`)

@@ -1,4 +1,5 @@
-// Runs tests against the mutants of the room MUTATED_ROOM. JUDGES selects the tests.
+// Runs tests against the mutants of a room (a folder of src). The variable MUTATED_ROOM selects the room, and JUDGES
+// the tests.
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { judges } from './judges.ts'

@@ -16,7 +16,7 @@ afterEach(() => {
 })
 
 describe('a state log', () => {
-  it('writes "down" at once with the reason, and the following "up" 10 s after that line', () => {
+  it('writes "down" with the reason at once, and delays a following "up" until 10 s after that line', () => {
     log.report(true)
     expect(lines).toEqual([])
     log.report(false, 'refused')
@@ -40,7 +40,7 @@ describe('a state log', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('writes at most one line in 10 s if the state flaps, and always writes the final state', () => {
+  it('writes at most one line in 10 s if the state changes often, and always writes the final state', () => {
     for (let i = 0; i < 100; i += 1) {
       log.report(i % 2 === 1, 'refused')
       vi.advanceTimersByTime(300)
@@ -55,7 +55,7 @@ describe('a state log', () => {
     expect(lines.at(-1)).toEqual([true, undefined])
   })
 
-  it('writes no second line if the state is the same again after 10 s', () => {
+  it('writes no second line if the state has changed back before the 10 s end', () => {
     log.report(false, 'refused')
     log.report(true)
     log.report(false, 'again')

@@ -1,4 +1,5 @@
-// If the reader of the log stalls, lines wait in limited memory. Later, the log shows how many lines were lost.
+// If the reader of the log stalls, log lines wait in memory up to a limit, and further lines are lost. Later, the log
+// shows how many lines were lost.
 import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { openLog } from '../../src/observability/stdout.ts'
@@ -9,7 +10,7 @@ it.each([
   ['one process', false],
   ['several processes', true],
 ])(
-  'the log of %s keeps at most 32 MiB for a stalled reader and counts the lost lines',
+  'the log of %s keeps at most 32 MiB of lines while its reader stalls, and reports the number of lost lines',
   async (_, isShared) => {
     let text = ''
     let written = 0

@@ -42,7 +42,10 @@ export function createChecker(document: DocumentText) {
   ajv.addSchema({ ...document, $id: 'document' } as object)
   const seen = new Set<string>()
 
-  /** Returns the part and its JSON pointer. If the part is a `$ref`, returns the part to which the reference leads. */
+  /**
+   * Returns the part and its JSON pointer. If the part is a `$ref`, returns the referenced part and the pointer of that
+   * part.
+   */
   function found<T extends { $ref?: string }>(part: T, pointer: string): [T, string] {
     if (part.$ref === undefined) return [part, pointer]
     const steps = part.$ref.slice(2).split('/')
@@ -57,7 +60,7 @@ export function createChecker(document: DocumentText) {
   }
 
   function valid(pointer: string, value: unknown): boolean {
-    // ajv parses the pointer as part of a URI, so it must be encoded.
+    // ajv parses the pointer as part of a URI, so special characters must be percent-encoded.
     const validate = ajv.compile({ $ref: `document${encodeURI(pointer)}` })
     const isValid = validate(value) as boolean
     errors = validate.errors ?? []
@@ -67,7 +70,10 @@ export function createChecker(document: DocumentText) {
 
   return {
     operation,
-    /** Returns `operationId status code` for every described response, except for the status `default`. */
+    /**
+     * Returns a text with operation ID, status and error code for every described response. Responses for the status
+     * `default` are left out.
+     */
     described(): string[] {
       return Object.values(document.paths).flatMap(item =>
         Object.values(item).flatMap(({ operationId, responses = {} }) =>
@@ -88,9 +94,9 @@ export function createChecker(document: DocumentText) {
     },
     /**
      * Checks one response against the document.
-     * @param path the path in the document, with `{id}` in place of an ID
-     * @param as `its status` to compare with the response that the document has for the status, or `default` to compare
-     * with the default response
+     * @param path the path in the document, with `{id}` instead of an ID
+     * @param as with `its status`, the response must match the description for its status; with `default`, it must
+     * match the default response
      */
     check(method: string, path: string, answer: Answer, as: 'its status' | 'default' = 'its status'): void {
       const [{ operationId, responses }, pointer] = operation(method, path)

@@ -63,13 +63,15 @@ const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
 describeWithPostgresBinary('the OpenAPI document', () => {
   let postgres: Server
   let upstream: Upstream
-  /** A gateway with normal limits. The last tests stop its Postgres. */
+  /** A gateway with normal limits. A test at the end stops its Postgres. */
   let gateway: TestGateway
-  /** A gateway with the lowest limits, without an upgrade URL and without an admin token. */
+  /** A gateway with very low limits, without an upgrade URL and without an admin token. */
   let tight: TestGateway
-  /** A gateway whose admin listener refuses the address of this test. */
+  /** A gateway whose admin listener refuses the IP address of this test. */
   let closed: TestGateway
-  /** A gateway on the same Postgres that has served no sign-in with an identity provider. */
+  /**
+   * A gateway on the same Postgres as `gateway`. It serves no sign-in with an identity provider before Postgres stops.
+   */
   let fresh: TestGateway
   let alpha: CodeIssuer
   let restricted: CodeIssuer
@@ -80,7 +82,8 @@ describeWithPostgresBinary('the OpenAPI document', () => {
   let gone: TestUser
 
   /**
-   * Sends a request to the client or admin listener, depending on the path. Checks the response against the document.
+   * Sends a request to the client listener or the admin listener, depending on the path. Checks the response against
+   * the document.
    */
   async function drive(to: TestGateway, method: string, pattern: string, sent: Sent = {}, target = pattern) {
     const base = isOfOperators({ path: pattern }) ? to.admin : to.url
@@ -124,7 +127,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     closed = await startGateway('', undefined, {
       admin: ', token: a-token-for-operators-0123456789, allow_from: [10.0.0.0/8]',
     })
-    // Identity providers use the real time.
+    // The identity providers use the real time, so these gateways must use it too.
     for (const { clock } of [gateway, tight, fresh]) clock.now = Date.now
     signIn = createSignInDriver({ gateway, tight, withoutPages: closed, alpha, closed: restricted }, drive)
     guessed = await newUser(tight)
@@ -215,7 +218,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
 
   it('describes the responses for sign-ins with identity providers', () => signIn.describeResponses())
 
-  it('describes the responses for mailed codes', async () => {
+  it('describes the responses for codes that are sent by mail', async () => {
     const auth = (name: string, body: unknown, token?: string) =>
       drive(gateway, 'POST', `/api/v1/auth/${name}`, { body, token })
     const user = await newUser(gateway)
@@ -443,7 +446,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     }
   })
 
-  it('describes the responses to requests that exceed a limit, and the responses if there is no upgrade URL', async () => {
+  it('describes the responses to requests that exceed a limit, and the responses of a gateway without an upgrade URL', async () => {
     const auth = (name: string, body: unknown) => drive(tight, 'POST', `/api/v1/auth/${name}`, { body })
     const password = 'correct horse battery'
     const account = { email: 'tight@example.com', password }
@@ -456,10 +459,10 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
   })
 
-  it('describes the responses to sign-ins with identity providers that exceed a limit', () =>
+  it('describes the responses if sign-ins with identity providers exceed a limit', () =>
     signIn.describeLimits())
 
-  it('describes the responses to guessed codes, and the responses if there is no mail server', async () => {
+  it('describes the responses to guessed codes, and the responses of a gateway without a mail server', async () => {
     const { access: token, email } = guessed
     const auth = (name: string, body: unknown = {}) =>
       drive(tight, 'POST', `/api/v1/auth/${name}`, { token, body: { email, ...Object(body) } })
@@ -470,7 +473,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const name of ['password/forgot', 'email/verify/request', 'email']) await auth(name)
   })
 
-  it('describes as `default` the responses that any request may get', async () => {
+  it('describes responses that any request can get, in the entry `default` of an operation', async () => {
     const sizes = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
       headers: { a: 'x'.repeat(20_000) },
     })
@@ -485,7 +488,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     checker.check('GET', '/healthz', admin, 'default')
   })
 
-  it('accepts exactly the bodies that the gateway accepts', async () => {
+  it('allows exactly the request bodies that the gateway accepts', async () => {
     const alert = (user_id: unknown) => ({ type: 'x', user_id })
     const [patch, alerts] = ['/admin/v1/users/{id}', '/admin/v1/alerts']
     const [upgrade, auth] = ['/api/v1/subscription/upgrade', '/api/v1/auth']

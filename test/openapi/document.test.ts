@@ -1,4 +1,4 @@
-// The served OpenAPI document is valid, contains every refusal, and is equal to docs/openapi.json.
+// The served OpenAPI document is valid, contains every error code of its operations, and is equal to docs/openapi.json.
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
@@ -12,7 +12,10 @@ import { messageId } from '../../src/webhooks/delivery/delivery-worker.ts'
 const document = createDocumentation(packageFacts().version)
 const operations = operationGroups.flatMap(group => group.operations)
 
-/** Error codes that no operation returns. Only declared routes, unknown paths or wrong methods return them. */
+/**
+ * Error codes that no operation of the document returns. Only requests to declared routes, to unknown paths or with
+ * wrong methods get them.
+ */
 const notOfOperations = [
   'daily_limit_reached',
   'email_unverified',
@@ -28,7 +31,7 @@ const notOfOperations = [
 ]
 
 describe('the OpenAPI document', () => {
-  it('is valid OpenAPI 3.1 by the official schema, and each of its references has a target', async () => {
+  it('is valid according to the official schema of OpenAPI 3.1, and each `$ref` in it has a target', async () => {
     const validator = new Validator()
     expect(await validator.validate(JSON.parse(document))).toEqual({ valid: true })
     expect(validator.version).toBe('3.1')
@@ -45,7 +48,7 @@ describe('the OpenAPI document', () => {
     expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')).toBe(document)
   })
 
-  it('explains how the `webhook-id` that a receiver gets contains the exported `alert_id`', () => {
+  it('explains how the `alert_id` in an account export is a part of the header `webhook-id` of a delivery', () => {
     const alert = '0f0e0d0c-0b0a-4908-8706-050403020100'
     expect(messageId(alert, 7)).toBe(`msg_${alert.replaceAll('-', '')}_7`)
     expect(accountExport.properties.deliveries.items?.properties?.alert_id?.description).toContain(

@@ -29,7 +29,7 @@ it('members that the schema does not describe are omitted at any depth', () => {
   expect(serialize(page, body)).not.toContain('secret')
 })
 
-it('a date is written in ISO 8601, or as null if the schema allows it', () => {
+it('a date is written in ISO 8601, and null is written as null if the schema allows null', () => {
   const schema = record({ at: instant('When.'), until: nullable(instant('When.')) })
   expect(serialize(schema, { at: new Date(0), until: null })).toBe(
     '{"at":"1970-01-01T00:00:00.000Z","until":null}',

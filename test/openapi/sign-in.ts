@@ -1,4 +1,5 @@
-// Sends every request of the sign-in with identity providers whose response the OpenAPI document describes.
+// Sends requests for sign-ins with identity providers, until every response that the OpenAPI document describes was
+// received.
 import { expect } from 'vitest'
 import { newUser } from '../support/client.ts'
 import type { CodeIssuer } from '../support/code-issuer.ts'
@@ -19,7 +20,10 @@ const ofProviders = `${prefix}/providers/{id}`
 /** A provider that does not respond. */
 const dead = 'http://127.0.0.1:1'
 
-/** Returns the settings of a gateway with the provider `alpha`, and with others that refuse. */
+/**
+ * Returns the settings of a gateway with several providers. `alpha` works, `closed` registers no new users, and `dead`
+ * does not respond.
+ */
 export function signInSettings({ url }: CodeIssuer, closed: CodeIssuer): { server: string; auth: string } {
   const client = 'client_id: client, client_secret: secret'
   return {
@@ -36,7 +40,7 @@ export function signInSettings({ url }: CodeIssuer, closed: CodeIssuer): { serve
 interface Stage {
   /** A gateway with normal limits. */
   gateway: TestGateway
-  /** A gateway that allows three sign-ins of a client and one wrong password. */
+  /** A gateway that allows a client three sign-ins per minute, and one wrong password in five minutes. */
   tight: TestGateway
   /** A gateway without return URLs. */
   withoutPages: TestGateway
@@ -51,7 +55,7 @@ export function createSignInDriver({ gateway, tight, withoutPages, alpha, closed
   const token = (body: object, name = 'alpha', to = gateway) =>
     drive(to, 'POST', `${ofProviders}/token`, { body }, `${prefix}/providers/${name}/token`)
 
-  /** Signs a person in with a browser. @returns the body of the exchange */
+  /** Signs a person in as a browser does. @returns the request body for the exchange of the code */
   async function codeFor(to: TestGateway, claims: object, name = 'alpha') {
     const page = newPage()
     const begun = await start(to, page, name)
@@ -106,7 +110,7 @@ export function createSignInDriver({ gateway, tight, withoutPages, alpha, closed
       await start(tight)
     },
 
-    /** @param fresh a gateway that has not read the key of the cookies */
+    /** @param fresh a gateway that has not yet read the key for the sign-in cookies from Postgres */
     async describeWithoutStore(fresh: TestGateway): Promise<void> {
       await start(fresh)
       await exchange({ code: 'x', code_verifier: 'x' })

@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
 
-/** The worker polls once a second. So within this time, only a wake or a free place makes it poll more often. */
+/**
+ * A timeout of 1 s. The worker polls every second anyway. An earlier poll is caused by a call of wake() or by room for
+ * more rows.
+ */
 const soon = { timeout: 1_000, interval: 10 }
 
 const running: OutboxWorker[] = []
@@ -12,7 +15,8 @@ afterEach(async () => {
 })
 
 /**
- * Starts a worker that handles two rows at a time and leases them from `due`. `state.failing` makes its store fail.
+ * Starts a worker that leases rows from `due` and handles at most two rows at a time. If `state.failing` is true,
+ * leasing fails.
  */
 function work(
   due: string[],
@@ -50,7 +54,7 @@ it('the worker leases more due rows when it has room, and many calls of wake() c
   expect(state.polls - polls).toBeLessThanOrEqual(5)
 })
 
-it('without a call of wake(), the worker polls about every second, to find rows of other processes', async () => {
+it('without a call of wake(), the worker polls about every second, to find rows that other processes stored', async () => {
   const { state } = work(['a'])
   await expect.poll(() => state.attempted, { timeout: 1_500, interval: 10 }).toEqual(['a'])
 })

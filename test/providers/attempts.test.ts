@@ -28,7 +28,7 @@ function open({ keys = [key], isSecure = true, clock = new MovableClock() } = {}
   }
 }
 
-/** Follows `Set-Cookie` values as a browser does, which sends older cookies first. */
+/** Stores and deletes cookies as `Set-Cookie` values require, and sends older cookies first, like a browser. */
 class Browser {
   readonly cookies = new Map<string, string>()
 
@@ -46,7 +46,7 @@ class Browser {
 }
 
 describe('the cookie of a sign-in', () => {
-  it('gives back everything about the sign-in, with fresh secrets', async () => {
+  it('contains everything about the sign-in, and new secrets for each sign-in', async () => {
     const { attempts, begin } = open()
     const { attempt, cookie } = await begin()
     expect(attempt).toEqual({
@@ -61,7 +61,7 @@ describe('the cookie of a sign-in', () => {
     expect(new Set(secrets).size).toBe(6)
   })
 
-  it('is only for the gateway, and contains nothing readable', async () => {
+  it('is sent only to the host of the gateway, and its content is encrypted', async () => {
     const { attempt, setCookies } = await open().begin()
     expect(setCookies).toEqual([
       expect.stringMatching(
@@ -76,7 +76,7 @@ describe('the cookie of a sign-in', () => {
       expect(decoded).not.toContain(text)
   })
 
-  it('has neither the prefix nor Secure over http', async () => {
+  it('over http has neither the name prefix `__Host-` nor the attribute `Secure`', async () => {
     const { attempts, begin } = open({ isSecure: false })
     const { attempt, setCookies, cookie } = await begin()
     expect(setCookies[0]).toMatch(
@@ -86,7 +86,7 @@ describe('the cookie of a sign-in', () => {
     expect(await open().attempts.find(cookie, attempt.state)).toBeUndefined()
   })
 
-  it('is deleted at the end', async () => {
+  it('is deleted when the sign-in ends', async () => {
     const { attempts, begin } = open()
     const { attempt, setCookies } = await begin()
     const browser = new Browser()
@@ -114,7 +114,7 @@ describe('the cookie of a sign-in', () => {
     expect(await open({ keys: [current] }).attempts.find(next.cookie, next.attempt.state)).toBeDefined()
   })
 
-  it('is not found with the state of another sign-in, not even with the same first characters', async () => {
+  it('is not found with another state, even if both states begin with the same characters', async () => {
     const { attempts, begin } = open()
     const { attempt, cookie } = await begin()
     const similar = attempt.state.slice(0, -1) + (attempt.state.endsWith('A') ? 'B' : 'A')
@@ -132,7 +132,7 @@ describe('the cookie of a sign-in', () => {
     expect(await attempts.find(header, attempt.state)).toMatchObject(attempt)
   })
 
-  it('is not read if something else was encrypted with the same key', async () => {
+  it('is not accepted if its value has another purpose and was encrypted with the same key', async () => {
     const { attempts, begin, clock } = open()
     const { attempt, cookie } = await begin()
     const forged = await new EncryptJWT({
@@ -147,7 +147,7 @@ describe('the cookie of a sign-in', () => {
 })
 
 describe('a browser', () => {
-  it('keeps the four newest sign-ins', async () => {
+  it('keeps the cookies of only the four newest sign-ins', async () => {
     const { attempts, begin, clock } = open()
     const browser = new Browser()
     const states: string[] = []
@@ -163,7 +163,7 @@ describe('a browser', () => {
     expect(found).toEqual([false, false, true, true, true, true])
   })
 
-  it('loses the oldest sign-in, whatever the order of its cookies', async () => {
+  it('loses the oldest of five sign-ins, even if the oldest cookie is not the first in the request', async () => {
     const { begin, clock } = open()
     const cookies: string[] = []
     for (let index = 0; index < 4; index += 1) {
@@ -175,7 +175,7 @@ describe('a browser', () => {
     expect(deleted).toEqual([writeCookie({ name: oldest.split('=')[0] as string, value: '' })])
   })
 
-  it('loses unreadable cookies first', async () => {
+  it('loses unreadable sign-in cookies before readable ones', async () => {
     const { attempts, begin } = open()
     const browser = new Browser()
     const { attempt, setCookies } = await begin()
@@ -188,7 +188,7 @@ describe('a browser', () => {
     expect(await attempts.find(browser.header, attempt.state)).toBeDefined()
   })
 
-  it('never has to send more than 8 KiB of these cookies', async () => {
+  it('never has to send more than 8 KiB of sign-in cookies', async () => {
     const { attempts, begin } = open()
     const browser = new Browser()
     for (let index = 0; index < 6; index += 1) {
@@ -208,7 +208,7 @@ describe('the state of a page', () => {
     ['backslashes', '\\'],
     ['Chinese', '語'],
     ['emoji', '😀'],
-  ])('of 512 characters of %s fits into a cookie', async (_, character) => {
+  ])('fits into a cookie if it has 512 characters of %s', async (_, character) => {
     const { attempts, begin } = open()
     const pageState = character.repeat(512)
     const long = {
@@ -237,7 +237,7 @@ describe('the Cookie header', () => {
     ['__Host-peage-signin-abcd\r\nfg=1; __Host-peage-signin-abcd,fgh=1', true, []],
     ['x__Host-peage-signin-abcdefgh=1', true, []],
     [undefined, true, []],
-  ])('%j contains the sign-in cookies of the scheme (https: %s) %j', (header, isSecure, names) => {
+  ])('%j with https %s contains only the valid sign-in cookies %j', (header, isSecure, names) => {
     expect(readCookies(header, isSecure).map(({ name }) => name)).toEqual(names)
   })
 })

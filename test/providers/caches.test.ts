@@ -32,14 +32,14 @@ function open() {
     clock,
     outcomes,
     start: () => provider.authorizationUrl(attempt),
-    /** Verifies a new token of the key. */
+    /** Verifies a new ID token that is signed with the key. */
     verify: async (key: Pick<TestKey, 'kid' | 'alg' | 'privateKey'>) =>
       provider.verifyIdToken(await signToken(key, claimsOf(idp, clock.now())), undefined),
     fetches: () => [idp.count(paths.discovery), idp.count(paths.keys)],
   }
 }
 
-/** Makes a path fail until the returned function is called. */
+/** Makes requests to a path fail until the returned function is called. */
 function breakPath(path: string): () => void {
   idp.responses.set(path, sendJson({}, 503))
   return () => void idp.responses.delete(path)
@@ -57,7 +57,7 @@ describe('discovery', () => {
     expect(fetches()).toEqual([2, 0])
   })
 
-  it('is not used after an hour, if it cannot be fetched', async () => {
+  it('is used for at most an hour, even if it cannot be fetched again', async () => {
     const { start, clock } = open()
     await start()
     breakPath(paths.discovery)
@@ -74,7 +74,7 @@ describe('discovery', () => {
     expect(fetches()).toEqual([1, 1])
   })
 
-  it('is not fetched for 5 s after a failure, and the failure is reported immediately', async () => {
+  it('is not fetched again for 5 s after a failure; in this time, each sign-in fails immediately', async () => {
     const { start, clock, fetches } = open()
     const repair = breakPath(paths.discovery)
     await expect(start()).rejects.toEqual(unavailable)
@@ -108,7 +108,7 @@ describe('the keys of a provider', () => {
     await expect(verify(one)).rejects.toEqual(invalid)
   })
 
-  it.each([paths.keys, paths.discovery])('work for an hour while %s fails', async path => {
+  it.each([paths.keys, paths.discovery])('work for an hour after a fetch, even if %s fails', async path => {
     const { start, verify, clock } = open()
     await start()
     clock.move(30 * minute)
@@ -120,7 +120,7 @@ describe('the keys of a provider', () => {
     await expect(verify(one)).rejects.toEqual(unavailable)
   })
 
-  it('are fetched after a failure only once in 5 s, while the old keys work', async () => {
+  it('are fetched at most once in 5 s after a failure, and meanwhile the old keys still work', async () => {
     const { verify, clock, fetches } = open()
     await verify(one)
     breakPath(paths.keys)
@@ -174,7 +174,7 @@ describe('an unknown key name', () => {
     expect(fetches()).toEqual([1, 2])
   })
 
-  it('makes the gateway fetch the keys once for concurrent requests, which all see the new key', async () => {
+  it('makes the gateway fetch the keys only once for concurrent requests, and all of them get the new key', async () => {
     const { verify, fetches } = open()
     await verify(one)
     idp.jwks.keys = [one.jwk, two.jwk]
@@ -182,7 +182,7 @@ describe('an unknown key name', () => {
     expect(fetches()).toEqual([1, 2])
   })
 
-  it('is answered as unavailable if the fetch fails, while the other keys work', async () => {
+  it('causes provider_unavailable if the fetch fails, but tokens with a known key name are still accepted', async () => {
     const { verify, clock, fetches } = open()
     await verify(one)
     breakPath(paths.keys)
@@ -193,7 +193,7 @@ describe('an unknown key name', () => {
     expect(fetches()).toEqual([1, 2])
   })
 
-  it('causes no fetch in the 5 s after a failure, and can cause a fetch after them', async () => {
+  it('causes no fetch in the first 5 s after a failed fetch, but can cause a fetch after these 5 s', async () => {
     const { verify, clock, fetches } = open()
     await verify(one)
     const repair = breakPath(paths.keys)
@@ -210,7 +210,7 @@ describe('an unknown key name', () => {
     expect(fetches()).toEqual([1, 4])
   })
 
-  it('is not a missing key name, so a token without a key name causes no fetch', async () => {
+  it('is not the same as a missing key name, so a token without a key name causes no fetch', async () => {
     const { verify, fetches } = open()
     await verify(one)
     await expect(verify({ ...two, kid: undefined as unknown as string })).rejects.toEqual(invalid)

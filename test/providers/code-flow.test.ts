@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => idp.close())
 
-/** Makes the token endpoint send an ID token, and returns what a callback with a code gives. */
+/** Makes the token endpoint send an ID token, and returns the result of a callback with a code. */
 async function redeem({
   claims = {},
   header = {},
@@ -72,7 +72,7 @@ describe('the authorization URL', () => {
     })
   })
 
-  it('has the configured scopes and prompt, and the parameters of discovery', async () => {
+  it('has the configured scopes and prompt, and the query parameters of the URL from discovery', async () => {
     idp.discovery.authorization_endpoint = `${idp.url}/authorize?policy=sign-in`
     const { provider } = openProvider(idp.config({ scopes: ['openid', 'profile'], prompt: 'select_account' }))
     const { searchParams } = await provider.authorizationUrl(attempt)
@@ -123,17 +123,17 @@ describe('the code of a callback', () => {
 })
 
 describe('a callback', () => {
-  it('with access_denied is reported as access_denied', async () => {
+  it('with the error access_denied is reported as access_denied', async () => {
     await expect(redeem({ callback: { error: 'access_denied' } })).rejects.toEqual(failing('access_denied'))
   })
 
-  it('with another error is a provider error, and the message contains the error', async () => {
+  it('with another error name causes provider_error, and the message contains the name', async () => {
     await expect(redeem({ callback: { error: 'invalid_scope' } })).rejects.toEqual(
       failing('provider_error', 'the provider answers "invalid_scope"'),
     )
   })
 
-  it('with a text that is no name of an error is a provider error, and the message does not contain it', async () => {
+  it('with a text that is no valid error name causes provider_error, and the message does not contain the text', async () => {
     await expect(redeem({ callback: { error: 'ada@example.com' } })).rejects.toEqual(
       failing('provider_error', 'the provider answers an unknown error'),
     )
@@ -151,7 +151,7 @@ describe('a callback', () => {
     ['has two issuers', 'state=the-state&code=a&iss=a&iss=a'],
     ['has an ID token', { id_token: 'a.b.c' }],
     ['has a JWT response', { response: 'a.b.c' }],
-  ])('that %s is a provider error, and the code is not sent', async (_, callback) => {
+  ])('causes provider_error if it %s, and the code is not sent', async (_, callback) => {
     await expect(redeem({ callback })).rejects.toEqual(failing('provider_error'))
     expect(idp.count(paths.token)).toBe(0)
   })
@@ -160,7 +160,7 @@ describe('a callback', () => {
     await redeem({ callback: { iss: idp.url } })
   })
 
-  it('without an issuer is a provider error, if discovery announces the issuer', async () => {
+  it('without an issuer causes provider_error if discovery announces that callbacks contain the issuer', async () => {
     idp.discovery.authorization_response_iss_parameter_supported = true
     await expect(redeem()).rejects.toEqual(failing('provider_error'))
     await redeem({ callback: { iss: idp.url } })
@@ -168,7 +168,7 @@ describe('a callback', () => {
 })
 
 describe('a token endpoint', () => {
-  it.each([400, 401, 403, 429])('that refuses the code with %i is a provider error', async status => {
+  it.each([400, 401, 403, 429])('causes provider_error if it refuses the code with %i', async status => {
     idp.responses.set(paths.token, sendJson({ error: 'invalid_grant', error_description: 'secret' }, status))
     const error = await redeem().catch((failure: Error) => failure)
     expect(error).toEqual(
@@ -180,7 +180,7 @@ describe('a token endpoint', () => {
     expect((error as Error).message).not.toContain('secret')
   })
 
-  it('that refuses the client with a challenge is a provider error', async () => {
+  it('causes provider_error if it refuses the client with a WWW-Authenticate challenge', async () => {
     idp.responses.set(paths.token, (_, response) =>
       response.writeHead(401, { 'www-authenticate': 'Basic realm="secret"' }).end(),
     )
@@ -200,7 +200,7 @@ describe('a token endpoint', () => {
       (_: unknown, response: { end(text: string): void }) => response.end('<html>secret</html>'),
     ],
     ['sends 10 MiB', sendJson({ access_token: 'a'.repeat(10 * 1024 * 1024) })],
-  ])('that %s makes the provider unavailable', async (_, respond) => {
+  ])('causes provider_unavailable if it %s', async (_, respond) => {
     idp.responses.set(paths.token, respond as never)
     const error = await redeem().catch((failure: Error) => failure)
     expect(error).toEqual(failing('provider_unavailable', `POST ${idp.url}/token`))
@@ -211,7 +211,7 @@ describe('a token endpoint', () => {
     ['no ID token', { access_token: 'a', token_type: 'Bearer' }],
     ['a malformed ID token', { access_token: 'a', token_type: 'Bearer', id_token: 'a.b.c' }],
     ['no access token', { token_type: 'Bearer' }],
-  ])('that sends %s gives an invalid ID token', async (_, tokens) => {
+  ])('causes id_token_invalid if it sends %s', async (_, tokens) => {
     idp.responses.set(paths.token, sendJson(tokens))
     await expect(redeem()).rejects.toEqual(failing('id_token_invalid'))
   })
@@ -242,7 +242,7 @@ describe('the ID token of a callback is refused if', () => {
 describe('the email of a callback', () => {
   const withoutEmail = { email: undefined }
 
-  it('is from UserInfo, if the ID token has no email', async () => {
+  it('is read from UserInfo if the ID token has no email', async () => {
     idp.responses.set(
       paths.userInfo,
       sendJson({ sub: 'person', email: 'U@example.com', email_verified: true }),
@@ -253,13 +253,13 @@ describe('the email of a callback', () => {
     )
   })
 
-  it('is not verified by the ID token, if only UserInfo has the email', async () => {
+  it('does not count as verified if the email is from UserInfo, and email_verified is only in the ID token', async () => {
     idp.responses.set(paths.userInfo, sendJson({ sub: 'person', email: 'u@example.com' }))
     const { person } = await redeem({ claims: { ...withoutEmail, email_verified: true } })
     expect(person.email).toBeUndefined()
   })
 
-  it('is missing without a UserInfo endpoint', async () => {
+  it('is missing if the ID token has no email and the provider has no UserInfo endpoint', async () => {
     delete idp.discovery.userinfo_endpoint
     expect((await redeem({ claims: withoutEmail })).person).toEqual({
       issuer: idp.url,
@@ -269,7 +269,7 @@ describe('the email of a callback', () => {
   })
 
   it.each([{ sub: 'other', email: 'a@example.com', email_verified: true }, { email: 'a@example.com' }])(
-    'makes the sign-in invalid, if UserInfo sends %j',
+    'causes id_token_invalid if it is read from UserInfo and UserInfo sends %j',
     async claims => {
       idp.responses.set(paths.userInfo, sendJson(claims))
       await expect(redeem({ claims: withoutEmail })).rejects.toEqual(failing('id_token_invalid', idp.url))
@@ -284,7 +284,7 @@ describe('the email of a callback', () => {
     await expect(redeem({ claims: withoutEmail })).rejects.toEqual(failing(reason, `status ${status}`))
   })
 
-  it('is not read from an unsigned JWT of UserInfo', async () => {
+  it('is not read if UserInfo sends a JWT instead of JSON', async () => {
     const jwt = await signToken(foreign, { sub: 'person', email: 'a@example.com', email_verified: true })
     idp.discovery.userinfo_signing_alg_values_supported = ['ES256']
     idp.responses.set(paths.userInfo, (_, response) =>
@@ -297,7 +297,7 @@ describe('the email of a callback', () => {
 })
 
 describe('an access token that is no valid header value', () => {
-  it('does not appear in a message', async () => {
+  it('does not appear in the error message', async () => {
     const idToken = await signToken(key, claimsOf(idp, Date.now(), { nonce: 'the-nonce' }))
     idp.responses.set(
       paths.token,

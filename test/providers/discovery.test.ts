@@ -23,7 +23,7 @@ describe('the address of a discovery document', () => {
 })
 
 describe('a discovery document', () => {
-  it('gets the default values of OpenID Connect Discovery', () => {
+  it('gets the default values of OpenID Connect Discovery for its missing members', () => {
     expect(readDiscovery(document, issuer)).toEqual({
       authorizationEndpoint: `${issuer}/authorize`,
       tokenEndpoint: `${issuer}/token`,
@@ -35,7 +35,7 @@ describe('a discovery document', () => {
     })
   })
 
-  it('may have null for members that are optional', () => {
+  it('can contain null for optional members', () => {
     const names = [
       'userinfo_endpoint',
       'id_token_signing_alg_values_supported',
@@ -49,12 +49,12 @@ describe('a discovery document', () => {
     [['client_secret_basic', 'client_secret_post'], 'client_secret_post'],
     [['client_secret_basic'], 'client_secret_basic'],
     [['private_key_jwt'], 'client_secret_basic'],
-  ])('with the authentication methods %j is used with %s', (methods, secretMethod) => {
+  ])('with the authentication methods %j makes the gateway use %s', (methods, secretMethod) => {
     const full = { ...document, token_endpoint_auth_methods_supported: methods }
     expect(readDiscovery(full, issuer)).toMatchObject({ secretMethod })
   })
 
-  it('contributes only its asymmetric algorithms', () => {
+  it('can enable only asymmetric algorithms; other algorithms in its list are ignored', () => {
     const listed = ['none', 'HS256', 'ES256', 'HS512', 'RS256', 'none', 7, null, 'EdDSA', 'unknown']
     expect(
       readDiscovery({ ...document, id_token_signing_alg_values_supported: listed }, issuer),
@@ -69,7 +69,7 @@ describe('a discovery document', () => {
     ['the placeholder of Microsoft', 'https://login.microsoftonline.com/{tenantid}/v2.0'],
     ['a list', [issuer]],
     ['no issuer', undefined],
-  ])('with %s in its issuer is refused', (_, text, configured = issuer) => {
+  ])('is refused if its issuer differs from the configured issuer: %s', (_, text, configured = issuer) => {
     expect(readDiscovery({ ...document, issuer: text }, configured as string)).toEqual([
       expect.stringMatching(/^issuer is .*, but ".*" is configured$/),
     ])
@@ -86,7 +86,7 @@ describe('a discovery document', () => {
     '',
     7,
     false,
-  ])('that names the endpoint %j is refused for an issuer on https', url => {
+  ])('is refused if it contains the endpoint URL %j and its issuer is on https', url => {
     for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri']) {
       expect(readDiscovery({ ...document, [name]: url }, issuer)).toEqual([
         `${name} is ${JSON.stringify(url)}, but it must be an https:// address`,
@@ -102,13 +102,13 @@ describe('a discovery document', () => {
     ['http://idp.example.com/x', false],
     ['http://10.0.0.1/x', false],
     ['http://127.0.0.1.example.com/x', false],
-  ])('of an issuer on loopback may name the endpoint %s: %s', (url, isAllowed) => {
+  ])('with an issuer on loopback and the endpoint URL %s is accepted: %s', (url, isAllowed) => {
     const local = 'http://127.0.0.1:8080'
     const full = { ...document, issuer: local, token_endpoint: url }
     expect(Array.isArray(readDiscovery(full, local))).toBe(!isAllowed)
   })
 
-  it('is refused with a line for each problem', () => {
+  it('is refused with one message for each problem', () => {
     const wrong = {
       id_token_signing_alg_values_supported: ['HS256'],
       token_endpoint_auth_methods_supported: 'x',
@@ -140,7 +140,7 @@ describe('a provider', () => {
   })
   afterEach(() => idp.close())
 
-  it('on https whose discovery names a loopback endpoint is unavailable, and the endpoint gets no request', async () => {
+  it('on https is unavailable if its discovery contains an endpoint on loopback, and that endpoint gets no request', async () => {
     const local = await startIssuer([])
     for (const name of ['jwks_uri', 'token_endpoint']) {
       const previous = idp.discovery[name]
@@ -157,7 +157,7 @@ describe('a provider', () => {
     await local.close()
   })
 
-  it('passes its test if nothing is wrong, and the test uses no cache', async () => {
+  it('passes its test if nothing is wrong, and the test uses no cached documents', async () => {
     const { provider, outcomes } = openProvider(idp.config())
     await provider.authorizationUrl(attempt)
     expect(await provider.test()).toEqual([])
@@ -166,7 +166,7 @@ describe('a provider', () => {
     expect([idp.count(paths.discovery), idp.count(paths.keys)]).toEqual([3, 2])
   })
 
-  it('fails its test with a line for each problem of discovery', async () => {
+  it('fails its test with one message for each problem in its discovery document', async () => {
     idp.discovery.issuer = 'https://other.example.com'
     delete idp.discovery.token_endpoint
     const where = `GET ${idp.url}${paths.discovery}`
@@ -180,14 +180,14 @@ describe('a provider', () => {
     [{ keys: [] }, 'it contains no keys'],
     [{}, 'it contains no keys'],
     [{ keys: ['text'] }, 'it is not a valid JWK Set'],
-  ])('fails its test if its keys are %j', async (keys, problem) => {
+  ])('fails its test if its key set is %j', async (keys, problem) => {
     idp.responses.set(paths.keys, sendJson(keys))
     const { provider, outcomes } = openProvider(idp.config())
     expect(await provider.test()).toEqual([`GET ${idp.url}${paths.keys}: ${problem}`])
     expect(outcomes).toEqual(['ok', 'invalid'])
   })
 
-  it('fails its test if it does not listen', async () => {
+  it('fails its test if it accepts no connections', async () => {
     await idp.close()
     expect(await openProvider(idp.config()).provider.test()).toEqual([
       `GET ${idp.url}${paths.discovery}: no valid response (ECONNREFUSED)`,

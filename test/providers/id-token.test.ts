@@ -41,7 +41,7 @@ describe('a valid ID token', () => {
   it.each([
     ['ES256', ec],
     ['RS256', rsa],
-  ])('with a signature by %s gives the person, a hash and an expiry', async (_, key) => {
+  ])('signed with %s leads to the person, the hash, and the expiry of the stored hash', async (_, key) => {
     const { provider, token, clock } = open()
     const text = await token({ email: 'A.B@Example.com', email_verified: true }, { typ: 'JWT' }, key)
     expect(await provider.verifyIdToken(text, undefined)).toEqual({
@@ -60,11 +60,11 @@ describe('a valid ID token', () => {
     ['another authorized party', { azp: 'client' }],
     ['the type ID', { typ: 'ID' }],
     ['a long subject', { sub: 'é'.repeat(255) }],
-  ])('may have %s', async (_, claims) => {
+  ])('is accepted with %s', async (_, claims) => {
     await open({ audiences: ['app'] }).verify(claims)
   })
 
-  it('has no email if the provider has not verified the email', async () => {
+  it('leads to no email if the provider has not verified the email', async () => {
     const { person } = await open().verify({ email: 'a@example.com' })
     expect(person).toEqual({ issuer: idp.url, sub: 'person', email: undefined })
   })
@@ -114,7 +114,7 @@ describe('an ID token is refused if', () => {
     await expect(verify({}, undefined, { kid: 'ec' }, foreign)).rejects.toEqual(invalid)
   })
 
-  it('its header brings its own key', async () => {
+  it('its header contains the key that signed it', async () => {
     await expect(open().verify({}, undefined, { jwk: foreign.jwk, kid: 'ec' }, foreign)).rejects.toEqual(
       invalid,
     )
@@ -128,7 +128,7 @@ describe('an ID token is refused if', () => {
     idp.discovery.id_token_signing_alg_values_supported = previous
   })
 
-  it('it has no signature, although discovery lists none', async () => {
+  it('it has no signature, even if discovery lists the algorithm "none"', async () => {
     const { provider, clock } = open()
     const unsigned = `${encode({ alg: 'none' })}.${encode(claimsOf(idp, clock.now()))}`
     for (const text of [`${unsigned}.`, `${unsigned}.AAAA`, unsigned])
@@ -136,7 +136,7 @@ describe('an ID token is refused if', () => {
   })
 
   it.each(['ec', 'rsa'])(
-    'the public key %s signed it as a shared secret, although discovery lists HS256',
+    'the public key %s was used as a shared secret to sign it with HS256, even if discovery lists HS256',
     async kid => {
       const { provider, clock } = open()
       const jwk = kid === 'ec' ? ec.jwk : rsa.jwk
@@ -188,21 +188,21 @@ describe('the age of an ID token', () => {
     await expect(provider.verifyIdToken(text, undefined)).rejects.toEqual(invalid)
   })
 
-  it('may be negative by at most 5 s', async () => {
+  it('can be negative by at most 5 s, because the clock of the provider may be fast', async () => {
     const { verify, clock } = open()
     const now = clock.now() / 1_000
     await verify({ iat: now + 5 })
     await expect(verify({ iat: now + 6 })).rejects.toEqual(invalid)
   })
 
-  it('may exceed the expiry by less than 5 s', async () => {
+  it('can exceed the lifetime of the token by less than 5 s', async () => {
     const { verify, clock } = open()
     const now = clock.now() / 1_000
     await verify({ exp: now - 4 })
     await expect(verify({ exp: now - 5 })).rejects.toEqual(invalid)
   })
 
-  it('ends before the time until which its hash is stored', async () => {
+  it('becomes too high before the stored hash of the token may be deleted', async () => {
     const { provider, token, clock } = open()
     const text = await token({ exp: 1e300 })
     const { idToken } = await provider.verifyIdToken(text, undefined)
@@ -212,7 +212,7 @@ describe('the age of an ID token', () => {
 })
 
 describe('the nonce of an app', () => {
-  it.each([hex, base64url])('is accepted if the token contains its SHA-256', async digest => {
+  it.each([hex, base64url])('is accepted if the token contains the SHA-256 of the nonce', async digest => {
     await open().verify({ nonce: digest('a nonce') }, 'a nonce')
   })
 
@@ -228,13 +228,13 @@ describe('the nonce of an app', () => {
     await expect(open().verify({ nonce }, 'a nonce')).rejects.toEqual(invalid)
   })
 
-  it('is refused if it is the SHA-256 that the token contains', async () => {
+  it('is refused if the app sends the SHA-256 from the token instead of the nonce', async () => {
     await expect(open().verify({ nonce: hex('a nonce') }, hex('a nonce'))).rejects.toEqual(invalid)
   })
 })
 
 describe('the hash of an ID token', () => {
-  it('is the same for other signatures of the same token', async () => {
+  it('is the same for all valid signatures of the same token', async () => {
     const { provider, token } = open()
     const text = await token()
     const { hash } = (await provider.verifyIdToken(text, undefined)).idToken
@@ -243,7 +243,7 @@ describe('the hash of an ID token', () => {
       const result = await provider.verifyIdToken(other, undefined).catch(() => undefined)
       if (result !== undefined) accepted.push(result.idToken.hash)
     }
-    // At least the signature (r, n-s) is valid too.
+    // With ECDSA, the changed signature (r, n-s) is also valid. So at least one signature is accepted.
     expect(accepted.length).toBeGreaterThan(0)
     expect(new Set(accepted)).toEqual(new Set([hash]))
   })
@@ -255,7 +255,7 @@ describe('the hash of an ID token', () => {
   })
 })
 
-/** Rewrites an ES256 signature without the private key. */
+/** Changes the ES256 signature in several ways, without the private key. @returns the changed tokens */
 function otherSignatures(token: string): string[] {
   const [header, payload, signature = ''] = token.split('.')
   const bytes = Buffer.from(signature, 'base64url')
@@ -274,7 +274,7 @@ function otherSignatures(token: string): string[] {
 }
 
 describe('the message of a refused ID token', () => {
-  it('contains nothing of the token', async () => {
+  it('contains no part of the token', async () => {
     const { provider, token } = open()
     const secrets = {
       sub: 'secret-sub',

@@ -18,7 +18,7 @@ export interface TestKey {
 export interface SeenRequest {
   readonly path: string
   readonly headers: IncomingMessage['headers']
-  /** The parameters of the body. */
+  /** The form parameters in the body. */
   readonly body: URLSearchParams
 }
 
@@ -26,10 +26,10 @@ type Respond = (request: IncomingMessage, response: ServerResponse) => void
 
 export interface Issuer {
   readonly url: string
-  /** The documents. A test may change their members. */
+  /** The discovery document. A test may change it, and also the key set `jwks`. */
   readonly discovery: Record<string, unknown>
   readonly jwks: { keys: JWK[] }
-  /** Responds instead of a document, by path. */
+  /** Handlers by path. The handler of a path responds instead of the document at this path. */
   readonly responses: Map<string, Respond>
   /** The requests, in the order received. */
   readonly seen: SeenRequest[]
@@ -37,7 +37,7 @@ export interface Issuer {
   readonly open: () => number
   /** The number of requests to a path. */
   count(path: string): number
-  /** The settings of this provider. */
+  /** Returns settings with which the gateway uses this provider. */
   config(settings?: Partial<ProviderConfig>): ProviderConfig
   close(): Promise<void>
 }
@@ -128,7 +128,7 @@ export function sendJson(document: unknown, status = 200): Respond {
   }
 }
 
-/** Signs claims, which need not be valid. Undefined removes a claim or a member of the header. */
+/** Signs claims, even if they are invalid. A claim or a header member with the value undefined is left out. */
 export function signToken(
   key: Pick<TestKey, 'kid' | 'alg' | 'privateKey'>,
   claims: JWTPayload,
@@ -158,7 +158,7 @@ export class MovableClock {
   }
 }
 
-/** Creates a provider, and records the outcomes of its requests. */
+/** Creates the provider object of the gateway, and records the outcomes of the requests that it sends. */
 export function openProvider(
   config: ProviderConfig,
   clock = new MovableClock(),

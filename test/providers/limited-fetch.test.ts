@@ -93,7 +93,7 @@ describe('the size of a response', () => {
   it.each([
     ['10 MiB', Buffer.from(size(10 * 1024 * 1024)), {}],
     ['10 MiB in 10 KiB of gzip', gzipSync(size(10 * 1024 * 1024)), { 'content-encoding': 'gzip' }],
-  ])('is limited if the provider sends %s, for documents and for tokens', async (_, body, headers) => {
+  ])('is too large with %s, for documents and for token responses', async (_, body, headers) => {
     const { fetch, post, outcomes } = open()
     for (const path of [paths.keys, paths.token])
       issuer.responses.set(path, (_, response) => response.writeHead(200, headers).end(body))
@@ -113,7 +113,7 @@ describe('the size of a response', () => {
 
 describe('a response of a provider', () => {
   it.each([301, 302, 303, 307, 308])(
-    'with the redirect %i is refused, and the redirect is not followed',
+    'with the redirect status %i is refused, and the redirect is not followed',
     async status => {
       const { fetch, post, outcomes } = open()
       for (const path of [paths.discovery, paths.token]) {
@@ -137,7 +137,7 @@ describe('a response of a provider', () => {
     expect(outcomes).toEqual(['http_error', 'http_error'])
   })
 
-  it('with the status 404 is an error for a document, but not for a token', async () => {
+  it('with the status 404 causes an error from a document, but not from the token endpoint', async () => {
     const { fetch, post, outcomes } = open()
     for (const path of [paths.keys, paths.token]) issuer.responses.set(path, sendJson({}, 404))
     await expect(fetch()).rejects.toEqual(unavailable('status 404'))
@@ -145,7 +145,7 @@ describe('a response of a provider', () => {
     expect(outcomes).toEqual(['http_error', 'http_error'])
   })
 
-  it.each(['', 'text', '[]', 'null', '"text"', '{'])('of %j is not a JSON object', async body => {
+  it.each(['', 'text', '[]', 'null', '"text"', '{'])('with the body %j is not a JSON object', async body => {
     const { fetch, post, outcomes } = open()
     for (const path of [paths.keys, paths.token])
       issuer.responses.set(path, (_, response) => response.end(body))
@@ -154,7 +154,7 @@ describe('a response of a provider', () => {
     expect(outcomes).toEqual(['invalid', 'invalid'])
   })
 
-  it('that ends too early makes the provider unavailable', async () => {
+  it('makes the provider unavailable if the response ends too early', async () => {
     const { fetch, outcomes } = open()
     issuer.responses.set(paths.keys, (_, response) => {
       response.writeHead(200, { 'content-length': '10' }).write('{')
@@ -166,7 +166,7 @@ describe('a response of a provider', () => {
 })
 
 describe('the error of a request', () => {
-  it('contains the code of a failed connection, and the URL without its query', async () => {
+  it('contains the error code of a failed connection, and the URL without its query', async () => {
     const closed = await startIssuer([])
     await closed.close()
     const { post } = open(closed.url)
@@ -176,7 +176,7 @@ describe('the error of a request', () => {
     )
   })
 
-  it('contains the code of an invalid certificate', async () => {
+  it('contains the error code of an invalid certificate', async () => {
     const secure = await startIssuer([], { tls: true })
     await expect(open(secure.url).fetch(secure.url + paths.keys)).rejects.toEqual(
       unavailable('DEPTH_ZERO_SELF_SIGNED_CERT'),
@@ -186,7 +186,7 @@ describe('the error of a request', () => {
 })
 
 describe('NODE_TLS_REJECT_UNAUTHORIZED=0', () => {
-  it('does not switch off the check of certificates', async () => {
+  it('does not disable the check of the provider’s certificate', async () => {
     const secure = await startIssuer([], { tls: true })
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
     try {
@@ -209,7 +209,7 @@ describe('a request over http', () => {
     expect([issuer.seen.length, outcomes]).toEqual([before, []])
   })
 
-  it('is sent only to loopback, if the issuer is on loopback', async () => {
+  it('is not sent to another host than loopback, even if the issuer is on loopback', async () => {
     await expect(open().fetch('http://idp.example.com/keys')).rejects.toEqual(unavailable('only https'))
   })
 })

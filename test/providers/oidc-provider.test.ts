@@ -1,4 +1,5 @@
-// Tests the provider of the tests (test/support/oidc-provider.ts): its login, its ID tokens and its keys.
+// Tests the identity provider that other tests use (test/support/oidc-provider.ts): its login, its ID tokens and its
+// keys.
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.ts'
@@ -63,11 +64,11 @@ describe.each(['id_token', 'userinfo'] as const)(
       expect([searchParams.get('error'), searchParams.get('state')]).toEqual(['access_denied', 'a-state'])
     })
 
-    it('refuses a user that it does not know', async () => {
+    it('refuses an unknown user', async () => {
       await expect(provider.signIn(authorizationUrl(), 'eve')).rejects.toThrow('Sign in at the provider')
     })
 
-    it('gives an app an ID token with its nonce, also after its keys changed', async () => {
+    it('gives an app an ID token with the nonce of the app, and signs with a new key after a key rotation', async () => {
       const old = await provider.tokensForApp({ clientId: 'app', login: 'ada', nonce: 'a-nonce' })
       expect(await verified(old.idToken, 'app')).toMatchObject({ sub: ada.sub, nonce: 'a-nonce' })
       await provider.rotateKeys()
@@ -78,7 +79,7 @@ describe.each(['id_token', 'userinfo'] as const)(
       await expect(verified(old.idToken, 'app')).rejects.toThrow('no applicable key')
     })
 
-    it('lets a test read its requests and replace its responses', async () => {
+    it('lets a test read the received requests and replace the responses', async () => {
       provider.received.length = 0
       provider.answer = (_, response) => response.writeHead(503).end()
       expect((await fetch(`${provider.issuer}/.well-known/openid-configuration`)).status).toBe(503)

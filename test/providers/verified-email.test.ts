@@ -74,12 +74,12 @@ describe('an email of a provider', () => {
     ['a@evilexample.com', undefined],
     ['"a@example.com"@evil.test', undefined],
     ['a@example.com.', undefined],
-  ])('%s counts as %s if only the domain example.com is configured', (email, expected) => {
+  ])('%s is read as the verified email %s if only two domains are accepted', (email, expected) => {
     const settings = { ...any, domains: ['example.com', 'example.org'] }
     expect(verifiedEmail({ email, email_verified: true }, settings)).toBe(expected)
   })
 
-  it('in lower case is the normalized email, and can be stored', () => {
+  it('converted to lower case equals the normalized email, and can be stored', () => {
     const part = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,12}$/)
     const quoted = fc.stringMatching(/^"[ -~]{0,12}"$/)
     fc.assert(

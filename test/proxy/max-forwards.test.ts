@@ -40,7 +40,7 @@ routes:
     )
 
   it.each(['0', '00'])(
-    'with %s for OPTIONS, makes the gateway itself respond with the methods of the route',
+    'with the value %s in an OPTIONS request makes the gateway itself respond with the methods of the route',
     async limit => {
       const answer = await send('OPTIONS', '/public/x', [`Max-Forwards: ${limit}`])
       expect([answer.status, value(answer, 'allow')]).toEqual([204, everyMethod])
@@ -54,7 +54,7 @@ routes:
     },
   )
 
-  it('with 0 for TRACE, makes the gateway send a refusal that does not repeat the request', async () => {
+  it('with the value 0 in a TRACE request makes the gateway send a refusal that does not repeat the request', async () => {
     const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
@@ -73,18 +73,18 @@ routes:
     ['GET', '0', '0'],
     ['GET', '5', '5'],
     ['POST', '0', '0'],
-  ])('in a %s request, the value %s reaches the upstream as %s', async (method, limit, next) => {
+  ])('in a %s request with the value %s is sent to the upstream as %s', async (method, limit, next) => {
     const length = method === 'POST' ? ['Content-Length: 0'] : []
     expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
     expect(received()).toEqual([next])
   })
 
-  it('is read as its lowest value if it has several values', async () => {
+  it('counts as 0 if it has several values and one of them is 0', async () => {
     expect((await send('OPTIONS', '/public/x', ['Max-Forwards: 5', 'Max-Forwards: 0'])).status).toBe(204)
     expect(at.upstream.received).toEqual([])
   })
 
-  it('with 0 does not bypass the guards of the route, and spends no daily use', async () => {
+  it('with the value 0 does not bypass the guards of the route, and the request does not count as a daily use', async () => {
     expectRefusal(await send('OPTIONS', '/private', ['Max-Forwards: 0']), 'token_invalid')
     const bearer = `Authorization: Bearer ${user.access}`
     for (let i = 0; i < 2; i += 1) {
@@ -94,12 +94,12 @@ routes:
     expectRefusal(await send('GET', '/counted', [bearer]), 'daily_limit_reached')
   })
 
-  it('of 0 leads to a response with the CORS headers of the route', async () => {
+  it('with the value 0 leads to a response with the CORS headers of the route', async () => {
     const answer = await send('OPTIONS', '/cors', ['Max-Forwards: 0', 'Origin: https://a.example'])
     expect([answer.status, value(answer, 'access-control-allow-origin')]).toEqual([204, 'https://a.example'])
   })
 
-  it('with 0 leaves the connection usable, even if the OPTIONS request has a body', async () => {
+  it('with the value 0 leaves the connection usable, even if the OPTIONS request has a body', async () => {
     const connection = new RawConnection(at.gateway.url)
     const lines = ['Max-Forwards: 0', 'Content-Length: 5']
     connection.write(requestBytes('OPTIONS', '/public/x', lines, 'five!'))

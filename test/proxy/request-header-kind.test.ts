@@ -1,4 +1,4 @@
-// No spelling of an identity header reaches the upstream.
+// A client cannot send identity headers to the upstream, whatever their spelling.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import fc from 'fast-check'
@@ -24,7 +24,7 @@ const identityNames = [
   ['x', 'peage', 'assertion'],
 ]
 
-/** The characters other than letters and digits that a header name may contain (RFC 9110 §5.6.2). */
+/** The characters that a header name may contain in addition to letters and digits (RFC 9110 §5.6.2). */
 const separator = fc.string({ unit: fc.constantFrom(..."!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 3 })
 const edge = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, separator)
 const anyCase = (word: string) =>
@@ -71,7 +71,7 @@ const fieldValue = fc.oneof(
 )
 const fields = fc.array(fc.tuple(fc.oneof(forgedName, knownName, tokenName), fieldValue), { maxLength: 12 })
 
-/** Returns a request like those that node:http passes to its listeners. */
+/** Returns a request like the requests that node:http passes to its listeners. */
 function requestOf(lines: readonly (readonly [string, string])[]): IncomingMessage {
   const request = new IncomingMessage(new Socket())
   Object.assign(request, {
@@ -134,7 +134,7 @@ describe('the canonical name of a header', () => {
     )
   })
 
-  it('has the same kind, even after thousands of other headers were seen', () => {
+  it('keeps its kind, even after thousands of other headers were seen', () => {
     expect(headerKind('X_User-Id')).toBe('identity')
     for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
     expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([
@@ -179,13 +179,13 @@ describe('the canonical name of a header', () => {
     ['X-Recipient-IP', 'pass'],
     ['Source-Ship', 'pass'],
     ['Sec-CH-UA', 'pass'],
-  ])('gives %s the kind "%s"', (name, kind) => {
+  ])('gives the header %s the kind "%s"', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })
 })
 
 describe('the headers to the upstream', () => {
-  it('contain no identity for an anonymous request that forges one, even behind a trusted proxy', () => {
+  it('contain no identity if an anonymous client forges identity headers, even behind a trusted proxy', () => {
     fc.assert(
       fc.property(fields, fc.constantFrom([], ['0.0.0.0/0', '::/0']), (lines, proxies) => {
         expect(claims(sent(lines, { kind: 'anonymous' }, proxies))).toEqual([])
@@ -194,7 +194,7 @@ describe('the headers to the upstream', () => {
     )
   })
 
-  it('contain the identity of a user once, as the gateway set it, directly after Host', () => {
+  it('contain the identity of a user only once, with the values from the gateway, directly after Host', () => {
     fc.assert(
       fc.property(fields, fc.boolean(), (lines, forwardEmail) => {
         const all = sent(lines, user, [], forwardEmail)
@@ -210,7 +210,7 @@ describe('the headers to the upstream', () => {
     )
   })
 
-  it('contain the id of a named key and its scopes once, and no scopes for a key without a limit', () => {
+  it('contain the ID and the scopes of a named API key only once, and no scopes if the key has no scope limit', () => {
     const scopesOf = fc.constantFrom(null, ['data:read'], ['data:read', 'data:write'])
     fc.assert(
       fc.property(fields, scopesOf, fc.boolean(), (lines, scopes, isApiToken) => {

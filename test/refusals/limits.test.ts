@@ -1,8 +1,9 @@
-// A 429 response contains the waiting time and the limit. For the daily limit, it also contains the upgrade URL.
+// A 429 response contains the waiting time and the limit. A 429 response for the daily limit also contains the upgrade
+// URL.
 import { describe, expect, it } from 'vitest'
 import { createDailyLimitReached, rateLimited, rateLimitHeaders } from '../../src/refusals/limits.ts'
 
-/** Returns the headers of a response by name. */
+/** Converts a flat list of names and values to an object. */
 function fieldsOf(fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])),
@@ -12,14 +13,14 @@ function fieldsOf(fields: readonly string[]): Record<string, string> {
 const state = { limit: 20, windowMs: 90_500, remaining: 7, resetSeconds: 42 }
 
 describe('a rate limit', () => {
-  it('is shown in the RateLimit headers of the IETF draft, with the window rounded up to seconds', () => {
+  it('is sent in the RateLimit headers of the IETF draft, with the window rounded up to whole seconds', () => {
     expect(rateLimitHeaders('route', state)).toEqual({
       'ratelimit-policy': '"route";q=20;w=91',
       ratelimit: '"route";r=7;t=42',
     })
   })
 
-  it('refuses with Retry-After, and the refusal always shows 0 remaining requests', () => {
+  it('causes refusals with Retry-After, and these refusals always show 0 remaining requests', () => {
     const refusal = rateLimited(
       { policy: 'refresh', key: 'auth.rate_limits.refresh' },
       { ...state, remaining: 3 },

@@ -1,10 +1,10 @@
-// The response to a refusal, and the details that only operators see.
+// Tests the response that a refusal sends, and the details that only operators see.
 import { describe, expect, it } from 'vitest'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refusals/refusal.ts'
 
 describe('a refusal', () => {
-  it('has a JSON body with the exact Content-Length, no-store, and its code in a header', () => {
+  it('has a JSON body, its exact Content-Length, no-store, and the error code in a header', () => {
     for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
       const refusal = new Refusal(code, { reason: 'given' })
       const { fields, body } = refusal.response('fr')
@@ -55,7 +55,7 @@ describe('a refusal', () => {
     expect(before).toBeGreaterThan(0)
   })
 
-  it('is called "Refusal", which differs from the name of the error for a disconnected client', () => {
+  it('has the error name "Refusal", and the error for a disconnected client has a different name', () => {
     expect([new Refusal('internal').name, new ClientDisconnected().name]).toEqual([
       'Refusal',
       'ClientDisconnected',

@@ -61,7 +61,7 @@ describe('the admin listener on loopback', () => {
     ['a name that resolves to loopback, with only its Host', own => ({ host: `evil.example:${own}` })],
     ['a name that only begins like loopback', own => ({ host: `127.0.0.1.evil.example:${own}` })],
     ['a name that only ends like loopback', own => ({ host: `evil-localhost:${own}` })],
-  ])('refuses changes and reads from a page of %s, even with the token', async (_, headers) => {
+  ])('refuses to change or read data for a page of %s, even with the admin token', async (_, headers) => {
     const answer = await patch(headers(new URL(gateway.admin).port))
     expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
     expect(await plan()).toEqual({ plan: 'free' })
@@ -79,7 +79,7 @@ describe('the admin listener on loopback', () => {
     expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
   })
 
-  it('accepts programs that use any name of loopback as Host', async () => {
+  it('accepts requests of programs with any loopback name as Host', async () => {
     const { port } = new URL(gateway.admin)
     for (const host of [
       `127.0.0.1:${port}`,

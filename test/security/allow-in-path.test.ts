@@ -22,7 +22,7 @@ describe('a catch-all route with every allowance, next to a guarded prefix', () 
     return answer
   }
 
-  it('gives no path of the corpus access to the guarded prefix', async () => {
+  it('gives none of the attack paths in the corpus access to the guarded prefix', async () => {
     at.upstream.reading = 'lax'
     const answers: RawAnswer[] = []
     for (const attack of corpus.paths) {
@@ -72,7 +72,7 @@ ${names.map(route).join('\n')}
   }
 
   it.each(names)(
-    '%s forwards the paths that it allows unchanged, and refuses paths that need another allowance',
+    'a route with %s forwards the paths that it allows unchanged, and refuses paths that need another allowance',
     async name => {
       for (const [needs, segments] of Object.entries(needing)) {
         for (const segment of segments) {
@@ -90,7 +90,7 @@ ${names.map(route).join('\n')}
     },
   )
 
-  it('double_slash ignores duplicate slashes for matching, but forwards them; routes without it merge them', async () => {
+  it('double_slash makes a route ignore duplicate slashes for matching but forward them; other routes merge duplicate slashes', async () => {
     for (const target of ['//double_slash//x//', '/double_slash///x', '//double_slash/x?y=//z']) {
       upstream.received.length = 0
       expect([(await send(target))?.status, upstream.received[0]?.url]).toEqual([200, target])

@@ -1,4 +1,4 @@
-// Bodies in addition to the corpus, with other shapes and types, and with invalid characters in other places.
+// Adds request bodies to those in the corpus, with other shapes and types, and with invalid characters in other places.
 import { type BodyAttack, corpus, type Expectation } from './corpus.ts'
 
 export const password = '12345678'

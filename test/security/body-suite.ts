@@ -10,7 +10,7 @@ import type { Stage } from './stage.ts'
 
 export class BodySuite {
   readonly #at: Stage
-  /** A refresh token for cases without the store. Its session was opened before the store stopped. */
+  /** A refresh token for the cases in which the store has stopped. The session of this token was opened before that. */
   #spare = ''
 
   constructor(at: Stage) {
@@ -33,7 +33,7 @@ export class BodySuite {
   async run(attack: BodyAttack, { storeIsGone = false } = {}): Promise<void> {
     if (attack.body?.startsWith('@parallel') === true) return this.#inParallel(attack)
     const answer = await this.send(attack, { storeIsGone })
-    // In one case, the corpus expects a 500: if someone registers with the email of an inactive user.
+    // The corpus expects a 500 in only one case: a registration with the email of an inactive user.
     const isExpectedFault = attack.expect.status === 500
     await this.#at.holds([answer], { mayFail: isExpectedFault, method: attack.method })
     expect(this.#at.upstream.seen).toEqual([])

@@ -1,5 +1,5 @@
-// CVE-2021-33197, CVE-2022-31813: an attacker lists headers in `Connection`, so that the proxy removes headers that it
-// has added itself.
+// CVE-2021-33197, CVE-2022-31813: an attacker lists headers in `Connection`, so that the proxy removes headers that the
+// proxy itself has added.
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -25,7 +25,7 @@ describe('headers named in `Connection`', () => {
   ]
 
   it.each(sets.map(names => [names.join(', ')]))(
-    'are still sent if the gateway itself sets them: "%s"',
+    'are still sent to the upstream if the gateway itself sets them: "%s"',
     async names => {
       for (const lines of [[`Connection: ${names}`], names.split(', ').map(name => `Connection: ${name}`)]) {
         const answer = await ask(
@@ -80,7 +80,7 @@ describe('headers named in `Connection`', () => {
   })
 
   it.each(['/forwarding/x', '/public/x'])(
-    'are not forwarded if they contain credentials or subprotocols: %s',
+    'are not forwarded if they contain credentials or subprotocols, on the path %s',
     async path => {
       const token = path === '/public/x' ? 'of-the-upstream' : at.user.access
       const fields = [`Authorization: Bearer ${token}`, 'X-API-Key: theirs', 'Sec-WebSocket-Protocol: chat']
@@ -101,7 +101,7 @@ describe('headers named in `Connection`', () => {
   )
 
   it.each(['content-length', 'transfer-encoding'])(
-    'still determine the length of the body: %s',
+    'still determine the length of the body (%s)',
     async name => {
       const isChunked = name === 'transfer-encoding'
       const answer = await ask(

@@ -1,4 +1,4 @@
-// If the gateway responds before it has read a body, it never treats the rest of that body as a request.
+// If the gateway responds before it has read the whole body, it never treats the rest of the body as a request.
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'

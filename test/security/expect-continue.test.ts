@@ -43,7 +43,7 @@ describe('the Expect header', () => {
     const length = lines.some(line => line.startsWith('Content-Length')) ? [] : ['Content-Length: 5']
     const connection = await opened('POST', target, [...lines, ...length, expects])
     expectRefusal(await connection.answer(), code)
-    // The connection must end, because the gateway cannot know whether the body follows.
+    // The gateway must close the connection, because it cannot know whether the client still sends the body.
     expect(await connection.endsWithin(2_000)).toBe(true)
     connection.close()
     expect(at.upstream.seen).toEqual([])
@@ -109,7 +109,7 @@ describe('the Expect header', () => {
     },
   )
 
-  it('if the upstream breaks its connection after the 100, the client gets a 502', async () => {
+  it('if the upstream closes its connection after the 100, the client gets a 502', async () => {
     at.upstream.answer = request => request.socket.destroy()
     const connection = await opened('POST', '/public/x', ['Content-Length: 5', expects])
     expect((await connection.answer())?.status).toBe(100)

@@ -11,7 +11,7 @@ import { stage } from './stage.ts'
 describeOverSetups('forged headers', setup => {
   const at = stage(setup)
 
-  it.each(attacks)('$id: $desc is $expect', async attack => {
+  it.each(attacks)('$id: $desc (expected: $expect)', async attack => {
     const key = await keyOf(attack)
     const placeholders: Record<string, string> = {
       VALID: key ?? at.user.access,
@@ -86,8 +86,8 @@ describeOverSetups('forged headers', setup => {
   }
 
   /**
-   * Maps each expectation text of the corpus to its check. The checks need not cover identity and framing, because
-   * `at.holds` already does.
+   * Maps each expectation text of the corpus to its check. The checks do not cover identity and framing, because
+   * `at.holds` checks both.
    */
   const judges: [string, (answer: RawAnswer, lines: string[]) => void][] = [
     ['dropped', forwardedOnce],
@@ -154,7 +154,7 @@ describeOverSetups('forged headers', setup => {
     expect(at.upstream.seen).toEqual([])
   }
 
-  it('if a request has more headers than Node keeps by default, its body arrives, and a second credential is found', async () => {
+  it('if a request has more headers than Node keeps by default, its body still arrives, and a second credential is still detected', async () => {
     const padding = Array.from({ length: 1_500 }, () => 'a:')
     const answer = await ask(
       at.gateway.url,

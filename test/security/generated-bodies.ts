@@ -10,8 +10,8 @@ export interface Framed {
 }
 
 /**
- * Returns the body for a generator call. Returns `undefined` for the call `parallel`, because this call describes a way
- * of sending and no body.
+ * Returns the body for a generator call. Returns `undefined` for the call `parallel`, because this call describes how
+ * to send requests, not a body.
  */
 export function generated(call: string): Framed | undefined {
   const [, name = '', list = ''] = /^@(\w+)\((.*)\)$/s.exec(call) ?? []

@@ -1,5 +1,5 @@
-// h2c smuggling: if a proxy forwards `Upgrade: h2c`, its connection becomes a tunnel, and later requests bypass every
-// guard.
+// h2c smuggling: if a proxy forwards `Upgrade: h2c`, the client's connection becomes a tunnel to the upstream. Later
+// requests in this tunnel bypass every guard.
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -21,7 +21,7 @@ const upgrades = [
 describe('an upgrade to HTTP/2', () => {
   const at = stage(embeddedSetup, { catchAll: true })
 
-  it.each(upgrades)('opens no tunnel and is not forwarded: %s, %s', async (...lines) => {
+  it.each(upgrades)('opens no tunnel and is not forwarded with %s, %s', async (...lines) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x', lines))
     const answer = await connection.answer()

@@ -1,4 +1,4 @@
-// More header attacks than in the corpus: other spellings of names, Connection options and malformed lines.
+// Header attacks in addition to the corpus: other spellings of names, Connection options and malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
 import { separators } from './spellings.ts'
 

@@ -10,7 +10,7 @@ import { value } from './raw-client.ts'
 import { throughRelay } from './relay.ts'
 import { stage } from './stage.ts'
 
-/** Attacks that need a stopped store. They run last. */
+/** Returns whether an attack needs a stopped store. These attacks run last. */
 const isStoreStopped = ({ precondition }: BodyAttack) => precondition === 'Postgres stopped'
 
 describeOverSetups('hostile bodies', setup => {
@@ -18,7 +18,7 @@ describeOverSetups('hostile bodies', setup => {
   const at = stage(relayed.setup)
   const suite = new BodySuite(at)
 
-  it('use accounts of the corpus, which this test registers', () => suite.prepare())
+  it('use the accounts of the corpus; this test registers these accounts', () => suite.prepare())
 
   describe.each(groups(attacks.filter(attack => !isStoreStopped(attack))))('%s', (_, attacks) => {
     it.each(attacks)('$id: $desc', attack => suite.run(attack))
@@ -47,7 +47,7 @@ describeOverSetups('hostile bodies', setup => {
     ['a 73rd byte', 'p44@example.com', 'a'.repeat(73), 'a'.repeat(74)],
     ['eight spaces', 'p38@example.com', ' '.repeat(8), ' '.repeat(9)],
   ])(
-    'log in only with exactly the right password, even if it contains %s',
+    'log a user in only with the exact password, even if the password contains %s',
     async (_, email, right, nearly) => {
       const login = (given: string) =>
         call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: given } })
@@ -83,7 +83,7 @@ it('the corpus has all 166 bodies', () => {
   expect(corpus.bodies).toHaveLength(166)
 })
 
-/** Groups the attacks by endpoint, so that the report is readable. */
+/** Groups the attacks by endpoint, so that the test report is readable. */
 function groups(attacks: BodyAttack[]): [string, BodyAttack[]][] {
   const endpoints = new Set(attacks.map(attack => attack.endpoint))
   return [...endpoints].map(endpoint => [endpoint, attacks.filter(attack => attack.endpoint === endpoint)])

@@ -1,4 +1,4 @@
-// The names of the headers that contain the caller's identity, and the comparison of their spellings.
+// The names of the headers that contain the caller's identity, and a function that unifies their spellings.
 
 /** Headers that an upstream may take for the caller's identity. Only the gateway may set them. */
 export const identityNames = new Set([

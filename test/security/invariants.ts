@@ -1,4 +1,4 @@
-// Checks the invariants I1 to I5 of the corpus for requests that the upstream received and for responses.
+// Checks the invariants I1 to I5 of the corpus, both in the requests that the upstream received and in the responses.
 import { expect } from 'vitest'
 import type { TestGateway } from '../support/gateway.ts'
 import { canonical, identityNames } from './identity-names.ts'
@@ -7,7 +7,10 @@ import { type RawAnswer, value } from './raw-client.ts'
 import { isUnder, readings } from './readings.ts'
 import { sentences } from './sentences.ts'
 
-/** Checks I5: a refusal is JSON with a French text, its code and `no-store`. @returns the error code */
+/**
+ * Checks I5: the body of a refusal is JSON with a French text, and its headers contain the error code and `no-store`.
+ * @returns the error code
+ */
 export function expectRefusal(answer: RawAnswer | undefined, code?: string, method = 'GET'): string {
   if (answer === undefined) throw new Error('no response')
   const said = value(answer, 'x-peage-error') ?? `a ${answer.status} response without X-Peage-Error`
@@ -37,7 +40,7 @@ export const closing = new Set(['request_invalid', 'headers_too_large'])
 export interface Watched {
   gateway: TestGateway
   upstream: ObservedUpstream
-  /** The plans of the users whose identity may reach the upstream. The keys are user IDs. */
+  /** The plan of each user whose identity may reach the upstream, by user ID. */
   plans: Map<string, string>
   /** The number of expected 500 responses (`internal`) so far. */
   expectedFailures: number

@@ -99,7 +99,7 @@ routes:
 
   describe.each(malformed)('%s', (_, bytes, code) => {
     // The gateway waits before it ends a connection, so the tests run concurrently to save time.
-    it.concurrent.each(before)('is refused behind %s', async (_, ahead, statuses) => {
+    it.concurrent.each(before)('is refused if it follows %s', async (_, ahead, statuses) => {
       const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([ahead, bytes]))
       for (const status of statuses) {
@@ -114,7 +114,7 @@ routes:
     it.each([
       ['pending', ''],
       ['half sent', 'fi'],
-    ])('is refused after a response that is %s', async (_, part) => {
+    ])('waits for a previous response that is %s, and is then refused', async (_, part) => {
       const going = begun(part)
       const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([get, bytes]))
@@ -126,7 +126,7 @@ routes:
     })
   })
 
-  it('an incomplete head behind a pending response is refused after the timeout for heads', async () => {
+  it('an incomplete head is refused after `timeouts.headers`, but not before the pending response is complete', async () => {
     const going = begun('fi')
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, Buffer.from('GET /public/bad HTTP/1.1\r\nHo')]))
@@ -136,7 +136,7 @@ routes:
     await expectLast(connection)
   })
 
-  it('if a body is malformed in the middle, the request is refused and its upstream connection closed', async () => {
+  it('if a body is malformed in the middle, the request is refused and its upstream connection is closed', async () => {
     let left = false
     const arrived = new Promise<void>(resolve => {
       at.upstream.answer = (request, response) => {
@@ -226,7 +226,7 @@ routes:
     connection.close()
   })
 
-  it('a client that keeps sending after its refusal is disconnected', async () => {
+  it('a client that keeps sending after the gateway has refused its request is disconnected', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     const closed = new Promise<boolean>(resolve => connection.socket.once('close', () => resolve(true)))
@@ -237,7 +237,7 @@ routes:
     clearInterval(sending)
   })
 
-  it('bytes behind a request with Connection: close are ignored', async () => {
+  it('bytes after a request with Connection: close are ignored', async () => {
     const connection = new RawConnection(at.gateway.url)
     const last = requestBytes('GET', '/public/1', ['Connection: close'])
     connection.write(Buffer.concat([last, post([coding], 'zz\r\n')]))
@@ -251,7 +251,7 @@ routes:
 describe('a request that counts against the daily limit', () => {
   const at = stage(embeddedSetup, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
 
-  it('spends no daily use if it waits behind another request and its body is malformed', async () => {
+  it('spends no daily use if it waits for an earlier response and its body is malformed', async () => {
     const user = await newUser(at.gateway)
     const lines = [`Authorization: Bearer ${user.access}`]
     let goOn = () => {}

@@ -9,7 +9,7 @@ import { stage } from './stage.ts'
 describe('a NUL byte', () => {
   const at = stage(embeddedSetup, { catchAll: true })
 
-  it('is refused at any place of a request head, and the connection is closed', async () => {
+  it('is refused at any position in a request head, and the connection is closed', async () => {
     const text = 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX-Foo: bar\r\n\r\n'
     const refused = Array.from({ length: text.length }, async (_, i) => {
       const connection = new RawConnection(at.gateway.url)

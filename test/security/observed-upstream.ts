@@ -11,7 +11,7 @@ export interface Seen {
   body: Buffer
   /** Whether the whole request arrived. */
   complete: boolean
-  /** Whether the path is under the guarded prefix, as this upstream, or nginx in front of it, interprets the path. */
+  /** Whether the path is under the guarded prefix, according to this upstream or to nginx in front of it. */
   isSecret: boolean
 }
 
@@ -20,9 +20,9 @@ export interface ObservedUpstream {
   readonly seen: Seen[]
   /** The number of requests received since the start, including incomplete ones. */
   readonly count: number
-  /** How the upstream interprets paths. `plain`: literally. `lax`: with all lenient rules. */
+  /** How the upstream interprets paths. `plain`: literally. `lax`: like the most lenient upstream in readings.ts. */
   reading: 'plain' | 'lax'
-  /** If set, handles the requests in place of the default responses. */
+  /** If set, responds to the requests instead of the default handler. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }
@@ -94,8 +94,8 @@ const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'
-  // The response contains the address of the client that sent the request. If another client gets the response, the
-  // gateway has mixed up responses.
+  // The response contains the address of the client that sent the request. So the tests notice if the gateway sends the
+  // response to another client.
   const from = request.headers['x-forwarded-for'] ?? 'nowhere'
   response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes', 'x-heard-from': from })
   response.end(`${secret ? 'secret' : 'public'} for ${caller}`)

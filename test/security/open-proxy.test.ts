@@ -34,7 +34,7 @@ describe('the gateway as a proxy', () => {
     elsewhere.close()
   })
 
-  it('routes a target such as http://host/path by its path only, and sends the Host of the upstream', async () => {
+  it('routes a target such as http://host/path only by its path, and sends the host of the upstream in Host', async () => {
     const answer = await asked('http://gw.test/public/x?y=1')
     expect(answer?.status).toBe(200)
     const [seen] = at.upstream.seen
@@ -48,7 +48,7 @@ describe('the gateway as a proxy', () => {
   })
 
   it.each(['evil.example', '127.0.0.1:6379', 'localhost', '169.254.169.254', '[::1]:80', 'GW.TEST.'])(
-    'sends a request with Host: %s to the same upstream',
+    'sends a request with Host: %s to the declared upstream',
     async host => {
       expect((await asked('/public/x', `Host: ${host}`))?.status).toBe(200)
       expect(at.upstream.seen.map(seen => seen.fields.find(([name]) => name === 'host'))).toEqual([

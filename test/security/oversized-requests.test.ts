@@ -1,4 +1,5 @@
-// Requests that are too large are refused, and the client can read the refusal before a reset (RFC 9112 §9.6).
+// The gateway refuses requests that are too large. The client can read the refusal, because the connection is not reset
+// too early (RFC 9112 §9.6).
 import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'
@@ -33,7 +34,7 @@ describe('oversized requests', () => {
 
   describe.each(bodies)('with a body of 2 MiB (%s)', (_, bytes) => {
     it.each(paths)(
-      '%s sends a 413 that a client can read after sending the body, and the connection stays open',
+      '%s sends a 413 that a client can read after it has sent the body, and the connection stays open',
       async path => {
         const connection = new RawConnection(at.gateway.url)
         connection.socket.pause()
@@ -120,7 +121,7 @@ describe('oversized requests', () => {
     { lines: [expects] },
     { lines: [expects, 'Connection: close'] },
   ])(
-    'with $lines, the client can send the rest of the body after the response without a reset',
+    'with the headers $lines, the client gets no reset if it sends the body after the response',
     async ({ lines }) => {
       const body = Buffer.alloc(8 * mebibyte, 0x20)
       const connection = new RawConnection(at.gateway.url)

@@ -5,7 +5,10 @@ import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
-/** Expects one status code for several targets. White space separates the targets in `targets`. */
+/**
+ * Expects the same status code for several targets. In `targets`, white space separates the targets. Each of the
+ * `others` is one target, which can contain white space.
+ */
 const all = (status: number, targets: string, ...others: string[]) =>
   [...targets.trim().split(/\s+/), ...others].map((target): [string, number[]] => [target, [status]])
 
@@ -63,7 +66,7 @@ const more: [target: string, statuses: number[]][] = [
     '/public/\xe9',
     '/public/\xc3\xa9',
   ),
-  // Targets without a path, or with another scheme.
+  // Targets without a path, with another scheme, or with a host that differs from the Host header.
   ...all(
     400,
     `
@@ -128,8 +131,8 @@ describe.each([
     return answer
   }
 
-  describe.each(['plain', 'lax'] as const)('of an upstream with %s rules', reading => {
-    it.each(attacks)('$id: without a credential, is not reached by $raw_target', async attack => {
+  describe.each(['plain', 'lax'] as const)('with an upstream that uses %s rules', reading => {
+    it.each(attacks)('$id: without a credential, $raw_target does not reach the prefix', async attack => {
       at.upstream.reading = reading
       const answer = await send('GET', attack)
       expect(allowed(attack)).toContain(answer.status)
@@ -137,7 +140,7 @@ describe.each([
       await at.holds([answer])
     })
 
-    it('without a credential, is not reached by methods other than GET', async () => {
+    it('requests with methods other than GET do not reach the prefix without a credential', async () => {
       at.upstream.reading = reading
       const heard: RawAnswer[] = []
       for (const [index, attack] of attacks.entries()) {
@@ -151,7 +154,7 @@ describe.each([
     })
   })
 
-  it('with a credential, is reached by each spelling that gets a 401 without a credential', async () => {
+  it('each spelling that gets a 401 without a credential reaches the prefix with a credential', async () => {
     at.upstream.reading = 'lax'
     const credential = [`Authorization: Bearer ${at.user.access}`]
     const spellings = attacks.filter(attack => attack.allowed_status.join() === '401')

@@ -1,4 +1,5 @@
-// A client sends an upgrade or CONNECT behind pending requests. It gets their responses first, and then a 400.
+// A client sends an upgrade or CONNECT while earlier requests are pending. It first gets the responses to the earlier
+// requests, and then a 400.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -80,7 +81,7 @@ routes:
   }
 
   describe.each(behind)('%s behind a pending request', (_, bytes) => {
-    it('is refused only after the large response to the earlier request has arrived completely', async () => {
+    it('is refused only after a large response to the earlier request has arrived completely', async () => {
       upstream.answer = (_request, response) => {
         upstream.answer = undefined
         response.end(large)
@@ -93,7 +94,7 @@ routes:
       connection.close()
     })
 
-    it('is refused after the response that had begun, and never reaches an upstream', async () => {
+    it('is refused only after the response that had begun is complete, and never reaches an upstream', async () => {
       const [requests, heads] = [upstream.received.length, sockets.heads]
       const going = begun()
       const connection = new RawConnection(gateway.url)
@@ -128,8 +129,8 @@ routes:
   it('a client that reads nothing is disconnected, even if an upgrade follows its request', async () => {
     upstream.answer = (_request, response) => {
       upstream.answer = undefined
-      // Every close counts as a lost client. The response is larger than all buffers up to the client, so it is never
-      // completed, and no close can come from a completed response.
+      // The response is larger than all buffers between upstream and client, so it is never completed. So every close
+      // means that the gateway has closed the connection.
       response.on('close', () => {
         left += 1
       })
@@ -174,7 +175,7 @@ routes:
   })
 
   describe('bytes after a handshake', () => {
-    it('let the gateway notice that the client leaves before the upstream responds', async () => {
+    it('do not prevent the gateway from noticing that the client leaves before the upstream responds', async () => {
       let ended = false
       sockets.script = socket =>
         socket.on('end', () => {
@@ -189,7 +190,7 @@ routes:
       connection.close()
     })
 
-    it('reach the upstream before later bytes', async () => {
+    it('reach the upstream before bytes that the client sends later', async () => {
       let heard = ''
       let goOn = () => {}
       sockets.script = socket => {
@@ -216,7 +217,7 @@ routes:
       connection.close()
     })
 
-    it('let the refusal of a guard reach the client, even if there are many bytes', async () => {
+    it('do not prevent the client from receiving the refusal of a guard, even if there are many bytes', async () => {
       const connection = new RawConnection(gateway.url)
       connection.write(requestBytes('GET', '/guarded', handshake, large.subarray(0, 1024 * 1024)))
       const sent = connection.writeAll(large)
@@ -227,7 +228,7 @@ routes:
       connection.close()
     })
 
-    it('let the refusal of the upstream reach a client that keeps sending', async () => {
+    it('do not prevent a client that keeps sending from receiving the refusal of the upstream', async () => {
       const body = 'x'.repeat(3_000_000)
       sockets.script = socket =>
         socket.write(`HTTP/1.1 418 Teapot\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -246,7 +247,7 @@ routes:
 
 describe('a drain', () => {
   it.each(behind)(
-    'ends at its timeout and closes the connection if %s still waits behind a request',
+    'ends at its timeout and closes the connection if %s still waits for an earlier request',
     async (_, bytes) => {
       const upstream = await startUpstream()
       upstream.answer = (_request, response) => response.writeHead(200).write('without end')

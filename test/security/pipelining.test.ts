@@ -29,7 +29,7 @@ describe('pipelined requests', () => {
     },
   )
 
-  it('in a batch of 100,000 end their connection and do not delay other clients', async () => {
+  it('in a batch of 100,000 make the gateway close their connection, and do not delay other clients', async () => {
     const { port } = new URL(at.gateway.url)
     const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
     socket.pause()

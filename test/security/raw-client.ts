@@ -74,7 +74,10 @@ export class RawConnection {
     return this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Sends all bytes, and waits while the server does not read. @returns false if the connection ends before that */
+  /**
+   * Sends all bytes, and waits while the server does not read.
+   * @returns false if the connection ends before all bytes are sent
+   */
   async writeAll(bytes: Buffer, chunk = 65_536): Promise<boolean> {
     for (let at = 0; at < bytes.length; at += chunk) {
       if (this.#ended || this.socket.destroyed) return false

@@ -1,13 +1,14 @@
-// The paths that upstreams may read from a request target, from an exact to the most lenient upstream.
+// The paths that different upstreams may read from the same request target. An exact upstream decodes nothing. The most
+// lenient one decodes three times.
 
-/** Returns the path that the most lenient upstream reads: decoded three times, then resolved in lower case. */
+/** Returns the path that the most lenient upstream reads: decoded three times, in lower case, without dot segments. */
 export function worstCase(target: string): string {
   return resolve(decode(pathOf(target), 3))
 }
 
 /**
- * Returns the paths that upstreams may read: decoded zero to three times, then resolved. Each of them can be under the
- * guarded prefix, not only the path that is decoded three times.
+ * Returns the paths that upstreams may read: decoded zero to three times, in lower case, without dot segments. Callers
+ * must check all of them, because each can be under the guarded prefix.
  */
 export function readings(target: string): string[] {
   const path = pathOf(target)

@@ -1,5 +1,5 @@
-// Rails, Symfony, Express, ASP.NET and IIS use these headers to replace the method or path of a request, after the
-// guards have checked it (for example CVE-2018-14773).
+// Tests headers that replace the method or the path of a request. Rails, Symfony, Express, ASP.NET and IIS apply them
+// after the guards have checked the original request (for example CVE-2018-14773).
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -35,7 +35,7 @@ describe('headers that replace the method or the path', () => {
     ['/api/v1/optional/x', false],
     ['/api/v1/optional/x', true],
   ])(
-    'never reach the upstream, even if a trusted proxy sends them: %s (with a credential: %s)',
+    'never reach the upstream, even if a trusted proxy sends them to %s (with a credential: %s)',
     async (target, authorized) => {
       const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
       const fields = [

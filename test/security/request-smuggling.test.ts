@@ -140,7 +140,7 @@ const attacks = [...corpus.raw_requests, ...more]
 describe('requests as bytes', () => {
   const at = stage(embeddedSetup, { settings: { server: ', timeouts: { headers: 1s }' } })
 
-  it.each(attacks)('$id: $desc is $expect', async attack => {
+  it.each(attacks)('$id: $desc has the outcome $expect', async attack => {
     const connection = new RawConnection(at.gateway.url)
     await connection.writeAll(Buffer.from(expand(attack.raw), 'latin1'))
     const answers = await connection.answers(attack.raw.split(' ', 1)[0])

@@ -15,7 +15,7 @@ describe('slow clients', () => {
     ['nothing', ''],
     ['half a request line', 'GET /pub'],
     ['half a head', 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX: '],
-  ])('that send %s are refused and disconnected', async (_, bytes) => {
+  ])('are refused and disconnected if they send %s', async (_, bytes) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     expectRefusal(await connection.answer(), 'request_invalid')
@@ -23,7 +23,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that send a head byte by byte are refused after `timeouts.headers`', async () => {
+  it('are refused after `timeouts.headers` if they send a head byte by byte', async () => {
     const connection = new RawConnection(at.gateway.url)
     const bytes = requestBytes('GET', '/public/x', [`X-Slow: ${'x'.repeat(10_000)}`])
     let sent = 0
@@ -37,7 +37,7 @@ describe('slow clients', () => {
   it.each([
     ['an endpoint of the gateway', '/api/v1/auth/login'],
     ['a proxied route', '/public/x'],
-  ])('that stall while they send a body to %s are refused in French', async (_, target) => {
+  ])('are refused in French if they stall while they send a body to %s', async (_, target) => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', target, ['Content-Length: 100'], 'a beginning'))
     expectRefusal(await connection.answer(), 'request_invalid')
@@ -46,7 +46,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that send a body to an endpoint of the gateway byte by byte are refused, although they never pause', async () => {
+  it('are refused if they send a body to an endpoint of the gateway byte by byte, even without a pause', async () => {
     const connection = new RawConnection(at.gateway.url)
     const begun = performance.now()
     connection.write(requestBytes('POST', '/api/v1/auth/login', ['Content-Length: 5000']))
@@ -73,7 +73,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that do not read a long response are disconnected, and the upstream connection is closed', async () => {
+  it('are disconnected if they do not read a long response, and the upstream connection is closed', async () => {
     let left = () => {}
     const upstreamWasLeft = new Promise<void>(resolve => {
       left = resolve
@@ -94,7 +94,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that stall while they send the body of a refused request are disconnected within 8 s', async () => {
+  it('are disconnected within 8 s if they stall while they send the body of a refused request', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', guarded, ['Content-Length: 100000'], 'a beginning'))
     expectRefusal(await connection.answer(), 'token_invalid')
@@ -102,7 +102,7 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('that keep a connection idle are disconnected after `timeouts.keep_alive`', async () => {
+  it('are disconnected after `timeouts.keep_alive` if they keep a connection idle', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x'))
     expect((await connection.answer())?.status).toBe(200)

@@ -3,7 +3,7 @@
 /** The characters that a header name may have between its words. */
 export const separators = "- _ . -- -_ ! ~ * | ' ^ ` + % # $ &".split(' ')
 
-/** Returns the name in lower, upper and mixed case, with every separator. */
+/** Joins the words with each separator. Returns each name as given, with capital initials, and in upper case. */
 export function spellingsOf(...words: string[]): string[] {
   const titled = words.map(word => word.charAt(0).toUpperCase() + word.slice(1))
   return separators.flatMap(separator => [

@@ -14,7 +14,7 @@ export interface Stage extends Watched {
   upstream: ObservedUpstream
   user: TestUser
   other: TestUser
-  /** Checks I1 to I5 for the current test. With `mayFail`, one 500 response is allowed. */
+  /** Checks the invariants I1 to I5 for the current test. With `mayFail`, one 500 response is allowed. */
   holds(answers: readonly RawAnswer[], allow?: { mayFail?: boolean; method?: string }): Promise<void>
 }
 
@@ -26,7 +26,10 @@ interface Layout {
   more?: string
 }
 
-/** Starts the setup before the first test and stops it after the last. The returned object is empty until then. */
+/**
+ * Starts the setup before the first test, and stops it after the last test. The returned object is empty until the
+ * setup has started.
+ */
 export function stage(setup: Setup, layout: Layout = {}): Stage {
   const stage = {} as Stage
   let stores: Stores | undefined

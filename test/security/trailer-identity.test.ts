@@ -1,4 +1,4 @@
-// If a server merges trailers into the headers (RFC 9110 §6.5.1), it would accept an identity from a trailer.
+// A server that merges trailers into the headers (RFC 9110 §6.5.1) would accept a forged identity from a trailer.
 import { describe, expect, it } from 'vitest'
 import { embeddedSetup } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
@@ -35,7 +35,7 @@ describe('the trailers of a request', () => {
     ['/optional/x', true, 'public for'],
     [`${guarded}/x`, true, 'secret for'],
   ])(
-    'never reach the upstream with a forged identity: %s (with a credential: %s)',
+    'never bring a forged identity to the upstream at %s (with a credential: %s)',
     async (target, authorized, said) => {
       const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
       for (let i = 0; i < forged.length; i += 40) {

@@ -84,7 +84,7 @@ routes:
     },
   )
 
-  it('if the upstream refuses it, is forwarded without the bytes after it', async () => {
+  it('is forwarded without the bytes that follow it, if the upstream refuses the upgrade', async () => {
     at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
@@ -101,7 +101,7 @@ routes:
     expect(heads.map(head => head.split(' ', 2)[1])).toEqual(['/open', '/plain'])
   })
 
-  it('if a guard refuses it, ends the connection; later bytes are not read as a request', async () => {
+  it('ends the connection if a guard refuses it, so later bytes are not read as a request', async () => {
     const { answers, hasEnded } = await send(requestBytes('GET', '/guarded', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([401])
     expect(hasEnded).toBe(true)
@@ -113,7 +113,7 @@ routes:
     ['h2c on a route without WebSockets', '/plain', 'Upgrade: h2c'],
     ['a WebSocket on a route without WebSockets', '/plain', 'Upgrade: websocket'],
     ['an unknown protocol', '/open', 'Upgrade: foo/2'],
-  ])('for %s is a plain request, and the requests after it are guarded', async (_, path, upgrade) => {
+  ])('for %s is a plain request, and later requests are still guarded', async (_, path, upgrade) => {
     const lines = [...without('Upgrade'), upgrade]
     const { answers } = await send(Buffer.concat([requestBytes('GET', path, lines), Buffer.from(inner)]))
     expect(answers.map(answer => answer.status)).toEqual([200, 401])
@@ -122,7 +122,7 @@ routes:
   })
 
   it.each(['Trailer: X-Checksum', 'Content-Length: 5'])(
-    'is accepted if the 101 of the upstream contains %s, which the client does not receive',
+    'is accepted if the 101 of the upstream contains %s; the client does not receive this header',
     async field => {
       at.upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
       const { answers } = await send(requestBytes('GET', '/open', handshake))
@@ -156,7 +156,7 @@ routes:
       expect(heads).toEqual([])
     })
 
-    it('never sends the token to an upstream', async () => {
+    it('never reveals the token to an upstream or in the log', async () => {
       for (const [path, ...lines] of [
         ['/open', protocol(`peage.bearer.${user.access}`)],
         ['/open', protocol('chat', `PEAGE.bearer.${user.access}`)],

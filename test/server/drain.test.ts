@@ -49,7 +49,7 @@ async function listen(tls: { cert: string; key: string } | undefined) {
   const url = listening.replace(/^https?/, schemeOf(app))
 
   let made = 0
-  /** Sends a request and holds its response back. The returned function completes the response. */
+  /** Sends a request to which the server does not respond at once. The returned function completes the response. */
   async function ask(connection: RawConnection, prefix: string, lines: string[] = []): Promise<Finish> {
     made += 1
     const path = `${prefix}/${made}`
@@ -72,8 +72,8 @@ async function listen(tls: { cert: string; key: string } | undefined) {
     drain,
     url,
     /**
-     * Returns the connection. If the drain must wait for the connection, `open` also returns a function that finishes
-     * the connection.
+     * Opens a connection. If the drain must wait for the connection, also returns a function that completes its request
+     * or its tunnel.
      */
     async open(kind: Kind): Promise<[RawConnection, Finish | undefined]> {
       // A plain TCP connection to the TLS listener stays in its handshake.
@@ -116,7 +116,7 @@ describe.concurrent.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {
-  it('waits until a slow client has received a response that is complete but not fully sent', async () => {
+  it('waits until a slow client has received the whole response, even if the handler has already ended it', async () => {
     const { drain, url } = await listen(tls)
     const connection = new RawConnection(url)
     connection.write(requestBytes('GET', '/large'))
@@ -161,7 +161,7 @@ describe.concurrent.each([
     )
   })
 
-  it('answers a request that arrives on a connection opened just before the drain', async () => {
+  it('still serves a request that arrives on a connection opened just before the drain', async () => {
     const { drain, open } = await listen(tls)
     const [connection] = await open('silent')
     const over = drain.run(60_000)
@@ -172,7 +172,7 @@ describe.concurrent.each([
     await over
   })
 
-  it('answers connections that the listener has not accepted yet', async () => {
+  it('still serves connections that the listener has not accepted yet', async () => {
     const { drain, url } = await listen(tls)
     const connections = Array.from({ length: 40 }, () => new RawConnection(url))
     for (const connection of connections) connection.write(requestBytes('GET', '/quick'))
@@ -186,7 +186,7 @@ describe.concurrent.each([
     await over
   })
 
-  it('ends at its time limit and closes all connections if one does not finish', async () => {
+  it('ends at its time limit and closes all connections if one of them does not finish', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.constantFrom(0, 30), async (crowd, timeMs) => {
         const { drain, open } = await listen(tls)

@@ -1,4 +1,4 @@
-// Each explanation uses only one configuration, even if a reload completes while it is made.
+// Each explanation uses only one configuration, even if a reload completes during the explanation.
 import { expect, it } from 'vitest'
 import type { ListedConfig } from '../../src/admin/configuration-record.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -20,13 +20,13 @@ const secretRoute =
   "  - { name: secret, path: /secret, upstream: service, auth: none, headers: { request: { set: { x-key: '${SECRET}' } } } }\n"
 const openRoute = '  - { name: open, path: /open, upstream: service, auth: none }\n'
 
-it('if a reload completes during an explanation, its secrets are still masked', async () => {
+it('an explanation masks the secrets even if a reload completes before the explanation ends', async () => {
   let active = load(secretRoute)
   const explain = createRunningExplain(() => active, systemClock)
   const question = { request: { method: 'GET', path: '/secret' }, as: 'anonymous' } as const
   const explanation = explain(question)
-  // In the new configuration, the same route has another index. The indexes select the values to mask. If the new
-  // indexes were used for the first explanation, its secrets would stay visible.
+  // In the new configuration, the same route has another index. The index selects the values to mask. If the first
+  // explanation used the new index, its secrets would be visible.
   active = load(openRoute + secretRoute)
   for (const document of [await explanation, await explain(question)]) {
     expect(document).toMatchObject({ route: 'secret', headers: { request: { set: { 'x-key': '***' } } } })

@@ -12,7 +12,7 @@ describe('the change feed', () => {
   let own: string
   /** The heartbeats that the feed has sent. The test decides when they arrive. */
   let beats: string[]
-  /** The response of Postgres to each heartbeat: its clock. Empty if the clock does not matter. */
+  /** Returns the response of Postgres to a heartbeat: the time of its clock, or nothing if the time does not matter. */
   let send: () => Promise<{ ms: number }[]>
   let reconnects: number
   let gaps: number
@@ -148,7 +148,7 @@ describe('the change feed', () => {
     expect([feed.isFresh(), states]).toEqual([true, ['lost', 'trusted']])
   })
 
-  it('reports the loss only once behind a transaction pooler, and keeps trying new connections', async () => {
+  it('reports the loss only once if a transaction pooler drops all heartbeats, and keeps trying new connections', async () => {
     await listening()
     await pass(3_600)
     expect([states, reconnects]).toEqual([['lost'], 1])
@@ -156,7 +156,7 @@ describe('the change feed', () => {
     expect([states, reconnects]).toEqual([['lost'], 2])
   })
 
-  it('becomes fresh again without a new connection, because the embedded database has no connections', async () => {
+  it('can become fresh again without a new connection, because the embedded database has no connections', async () => {
     await trusted()
     time += 10_000
     await vi.advanceTimersByTimeAsync(500)
@@ -165,7 +165,7 @@ describe('the change feed', () => {
     expect(feed.isFresh()).toBe(true)
   })
 
-  it('is not fresh after it could not send a heartbeat', async () => {
+  it('is not fresh while it cannot send heartbeats', async () => {
     await trusted()
     send = () => Promise.reject(new Error('away'))
     await pass(2_000)

@@ -41,7 +41,7 @@ it('a failure is still logged after the clock is set back', () => {
   expect(lines).toHaveLength(2)
 })
 
-it('failures with another message or another reason are logged separately', () => {
+it('failures with different messages or reasons are logged separately', () => {
   const { failureLog, lines } = logged()
   failureLog('service_unavailable', away())
   failureLog('last use of an API key not recorded', away())

@@ -1,4 +1,4 @@
-// The embedded storage provides the same parts as Postgres with Redis: a database and limiters.
+// The embedded storage provides the same parts as Postgres with Redis: a database and rate limiters.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,7 +71,7 @@ describe('embedded storage', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('has a database and limiters without any service, and releases its folder when closed', async () => {
+  it('has a database and rate limiters without any other service, and releases its folder when closed', async () => {
     await expectComplete({ postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir })
     const again = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
@@ -84,7 +84,7 @@ describe('embedded storage', () => {
     await again.close()
   })
 
-  it('if Redis cannot be opened, closes the database and releases its folder', async () => {
+  it('closes the database and releases its folder if the URL of Redis is invalid', async () => {
     const open = (redis: string) =>
       openStorage(
         { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
@@ -98,7 +98,7 @@ describe('embedded storage', () => {
 })
 
 describeWithServices('storage on Postgres and Redis', () => {
-  it('has a database and limiters, and logs that Redis is up', async () => {
+  it('has a database and rate limiters, and logs that Redis is up', async () => {
     const postgres = await createPostgresDatabase()
     await expectComplete({
       postgres,
@@ -119,7 +119,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('is down if it refuses scripts; a log line reports the counting in memory at once, and then every minute', async () => {
+  it('counts as down if it refuses scripts; the log reports at once, and then every minute, counting in memory', async () => {
     const server = await startRedis(inject('redisBin'))
     const raw = new Redis(server.url)
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
@@ -149,7 +149,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     await server.stop()
   })
 
-  it('if it lacks the configured database, makes the start fail; the data folder is then released', async () => {
+  it('makes the start fail if it lacks the configured database; the data folder is then released', async () => {
     const server = await startRedis(inject('redisBin'))
     const open = (redis: string) =>
       openStorage(

@@ -79,8 +79,8 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   })
 })
 
-describeWithServices('pruning next to another connection', () => {
-  it('skips a record that is locked, without waiting, and deletes the record in the next round', async () => {
+describeWithServices('pruning while a transaction has locked a record', () => {
+  it('skips the record without waiting, and deletes the record in the next round', async () => {
     const database = await postgresDatabase()
     const { prune, stop } = createPruner({
       pruneBatch: createSessionStore(database).prune,

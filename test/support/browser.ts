@@ -1,4 +1,4 @@
-// Opens pages in a real Chromium and records the errors that it reports.
+// Opens pages in a real Chromium, and records the errors of these pages.
 import AxeBuilder from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -9,11 +9,11 @@ export function startBrowser(bin: string): Promise<Browser> {
 
 export interface Watched {
   readonly page: Page
-  /** The errors of the page: console errors, errors in scripts, and violations of the content security policy. */
+  /** The page's console errors, console warnings and uncaught errors. Chromium logs violations of the CSP as errors. */
   readonly complaints: string[]
 }
 
-/** @param ignored status codes that the test causes on purpose; Chromium reports each one as a failed resource */
+/** @param ignored status codes that the test expects; Chromium's errors about these responses are not recorded */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -24,7 +24,7 @@ export async function openPage(
     viewport: { width: 1280, height: 900 },
     ...options,
   })
-  // This is less than the time limit of a test, so that a failure names the step that waited.
+  // This is less than the time limit of a test. So if a step waits too long, the error message shows which step it was.
   context.setDefaultTimeout(20_000)
   const page = await context.newPage()
   const complaints: string[] = []
@@ -36,14 +36,14 @@ export async function openPage(
   return { page, complaints }
 }
 
-/** Waits until the tables of the page have this number of rows. While a list is loading, the page has no table. */
+/** Waits until the tables of the page have `count` rows in total. While a list is loading, the page has no table. */
 export async function waitForRows(page: Page, count: number): Promise<void> {
   await expect.poll(() => page.locator('tbody tr').count()).toBe(count)
 }
 
 /** Returns the serious accessibility problems that axe-core finds, as lines like `rule: selector`. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
-  // In the page, the content security policy would block this script. Through the debugger protocol, it is not blocked.
+  // The content security policy would block a script element. It does not block `evaluate`, which uses the debugger.
   await page.evaluate(AxeBuilder.source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {

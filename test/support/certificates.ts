@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export interface TestCertificate {
-  /** The paths of the files. */
+  /** The paths of the PEM files. `cert` and `key` below are the contents of the files. */
   readonly files: { readonly cert: string; readonly key: string }
   readonly cert: string
   readonly key: string
 }
 
-/** Two certificates for localhost and 127.0.0.1. */
+/** Two certificates. Each one is for localhost and 127.0.0.1. */
 export const first = testCertificate('first')
 export const second = testCertificate('second')
 /** A certificate only for `courses.internal`. */
@@ -18,7 +18,7 @@ export const courses = testCertificate('courses')
 export const receivers = testCertificate('receivers')
 /** A certificate for `login.microsoftonline.com`. */
 export const microsoft = testCertificate('microsoft')
-/** A certificate for `badcert.test` that expired in 2021. */
+/** A certificate that expired in 2021, for `badcert.test`. */
 export const expired = testCertificate('expired')
 
 function testCertificate(name: string): TestCertificate {
@@ -28,7 +28,7 @@ function testCertificate(name: string): TestCertificate {
   return { files, cert: readFileSync(files.cert, 'utf8'), key: readFileSync(files.key, 'utf8') }
 }
 
-/** Returns the TLS settings for `settings.server` of a test gateway. */
+/** Returns TLS settings as text, for the option `settings.server` of `startGateway`. */
 export function tlsSettings({ cert, key }: { cert: string; key: string }): string {
   return `, tls: ${JSON.stringify({ cert, key })}`
 }

@@ -1,14 +1,13 @@
-// Cleans up after a run in reverse order, even if the run fails or is interrupted.
+// Runs the registered clean-up steps after a run, last step first, even if the run fails or is interrupted.
 
 const steps: (() => Promise<void>)[] = []
-/** The exit status of an interrupted run. */
+/** The exit status, if a signal has interrupted the run. */
 let interrupted: number | undefined
 
 /**
- * Registers a clean-up step.
- * @returns a function that runs the step now, at most once
- * @throws Error if the run has been interrupted, so that the caller starts nothing more; the clean-up still runs the
- * step
+ * Registers a step that cleans up at the end of the run.
+ * @returns a function that runs the step immediately; the step then does not run again
+ * @throws Error if the run has been interrupted, so that the caller starts nothing else. The step is still registered.
  */
 export function atEnd(step: () => unknown): () => Promise<void> {
   let undone: Promise<void> | undefined
@@ -36,8 +35,8 @@ export async function runAndCleanUp(main: () => Promise<number>): Promise<never>
       if (interrupted !== undefined) return
       interrupted = 128 + number
       process.stderr.write(`${signal}: cleaning up\n`)
-      // The clean-up usually makes `main` fail, and this failure ends the process. If `main` does not fail, the process
-      // exits after 5 s.
+      // The clean-up usually makes `main` fail, so the process exits at the end of `runAndCleanUp`. If `main` does not
+      // fail, the process exits 5 s after the clean-up.
       cleanUp().then(() => setTimeout(() => process.exit(interrupted), 5_000))
     })
   }

@@ -1,4 +1,4 @@
-// An identity provider whose users have any claims. It signs users in without a login page, and gives codes for them.
+// An identity provider without a login page. It issues authorization codes for users whose claims a test chooses.
 import { createHash, randomBytes } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import {
@@ -12,20 +12,20 @@ import {
   type TestKey,
 } from '../providers/issuer.ts'
 
-/** The claims of a token, which need not be valid. Undefined removes a claim. */
+/** The claims of a token. Tests can also set invalid claims. The value `undefined` removes a claim. */
 export type Claims = Readonly<Record<string, unknown>>
 
 export interface CodeIssuer extends Issuer {
   readonly key: TestKey
   /**
-   * Signs a user in, and returns the callback to which the provider sends the browser.
-   * @param location the address to which the gateway has sent the browser
+   * Signs a user in, and returns the callback URL to which the provider redirects the browser.
+   * @param location the URL to which the gateway has redirected the browser
    * @param claims further claims of the ID token
    */
   consent(location: string, claims?: Claims): URL
   /** Returns an ID token for an app. @param claims further claims */
   idToken(claims?: Claims, header?: Readonly<Record<string, unknown>>): Promise<string>
-  /** The UserInfo responses, by subject. */
+  /** The claims to add to the UserInfo response of each `sub`. */
   readonly profiles: Map<unknown, object>
 }
 
@@ -36,7 +36,7 @@ interface Grant {
   isUsed: boolean
 }
 
-/** @param options `path`: the path of the issuer; `tls`: whether it uses the certificate `first` */
+/** @param options `path`: the path of the issuer; `tls`: whether the issuer uses TLS, with the certificate `first` */
 export async function startCodeIssuer(options: { path?: string; tls?: boolean } = {}): Promise<CodeIssuer> {
   const key = await makeKey(`key-${randomBytes(4).toString('hex')}`)
   const issuer = await startIssuer([key], options)
@@ -70,7 +70,7 @@ export async function startCodeIssuer(options: { path?: string; tls?: boolean } 
   }
 
   issuer.responses.set(paths.token, async (request, response) => {
-    // The request was recorded in the same turn of the event loop, so it is the last one.
+    // The issuer has recorded this request in the same turn of the event loop. So this request is the last in `seen`.
     const body = issuer.seen.at(-1)?.body ?? new URLSearchParams()
     const code = body.get('code') ?? ''
     const grant = grants.get(code)

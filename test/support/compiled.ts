@@ -1,4 +1,4 @@
-// Compiles a TypeScript entry to JavaScript, so that a test can run it as a separate process.
+// Compiles a TypeScript file and its imports to JavaScript, so that a test can run the file as a separate process.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const OPTIONS =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
 
 export interface Compiled {
-  /** The JavaScript file of the entry. The folder of this file has no `migrations/`. */
+  /** The path of the compiled entry. The folder with the compiled files contains no `migrations/`. */
   readonly file: string
   remove(): Promise<void>
 }

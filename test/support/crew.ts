@@ -59,7 +59,7 @@ export function workersOf(pid: number): number[] {
     try {
       return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')
     } catch {
-      // The process has ended after the list was read, so it is not included.
+      // The process ended after `childrenOf` had listed it, so it is not included.
       return false
     }
   })
@@ -85,7 +85,7 @@ ${routes}`,
 export interface Said {
   status: number
   text: string
-  /** The ID of the process that responded: the first part of the request ID, which each process chooses at random. */
+  /** The first part of the request ID. Each process chooses this part at random, so it identifies the process. */
   worker: string
 }
 

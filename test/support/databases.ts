@@ -8,7 +8,7 @@ import { postgresUrl } from './services.ts'
 /** Opens a new migrated database on the real Postgres server. `close` drops it. */
 export async function postgresDatabase(): Promise<PostgresDatabase & { readonly url: string }> {
   const url = await createMigratedDatabase()
-  // The tests send many statements at the same time. On a busy machine, these wait for a connection.
+  // Tests send many statements at once. On a busy machine, they would exceed the usual time limit for a connection.
   const database = openPostgres({ url, maxConnections: 10, connectTimeoutMs: 5_000, onError: () => {} })
   return {
     ...database,
@@ -26,7 +26,7 @@ export function createPostgresDatabase(): Promise<string> {
 }
 
 /**
- * Copies a migrated database. A copy needs only a fifth of the CPU time that a migration needs.
+ * Creates a migrated database as a copy of a template. This needs only a fifth of the CPU time of the migrations.
  * @returns the URL of the copy
  */
 export async function createMigratedDatabase(): Promise<string> {
@@ -38,7 +38,7 @@ let pattern: Promise<string> | undefined
 
 /**
  * Creates the template database of this worker. At the end of the run, the template is dropped.
- * @returns SQL to copy the template
+ * @returns the end of a `create database` statement that copies the template
  */
 async function makePattern(): Promise<string> {
   const name = `${inject('patternPrefix')}${process.pid}`
@@ -67,7 +67,7 @@ export async function dropPostgresDatabase(url: string): Promise<void> {
 
 let serverPool: Pool | undefined
 
-/** Runs a statement on a connection that stays open. Opening a connection costs more than most statements. */
+/** Runs a statement on a reused connection, because opening a connection costs more than most statements. */
 async function onServer<Row extends object>(sql: string): Promise<Row[]> {
   if (serverPool === undefined) {
     serverPool = new Pool({

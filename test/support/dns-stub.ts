@@ -6,15 +6,15 @@ import ipaddr from 'ipaddr.js'
 export type RecordType = 'A' | 'AAAA'
 
 /**
- * The answer to a query. From a list, only addresses of the queried type are sent. With `silent`, the server sends
- * nothing.
+ * The answer to a query. If it is a list of addresses, the server sends only the addresses of the queried type. If it
+ * is `silent`, the server sends nothing.
  */
 export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
 
 export interface DnsStub {
   /** The address to put into the list `servers` of a resolver. */
   readonly address: string
-  /** The received queries in their order. */
+  /** The queries, in the order received. */
   readonly asked: { readonly name: string; readonly type: RecordType }[]
   close(): Promise<void>
 }
@@ -42,8 +42,8 @@ export async function startDnsStub(answer: (name: string, type: RecordType) => D
 }
 
 /**
- * Reads the question of a query. The question consists of labels, type and class, and follows the header of twelve
- * bytes (RFC 1035 §4.1.2).
+ * Reads the question of a query. The question begins after the header of twelve bytes. It consists of labels, type and
+ * class (RFC 1035 §4.1.2).
  */
 function readQuestion(query: Buffer): { name: string; type: RecordType | undefined; end: number } {
   const labels: string[] = []

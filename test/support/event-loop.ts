@@ -1,7 +1,7 @@
-// Measures how long the test process was blocked, so that a test does not blame its gateways for that delay.
+// Measures how long the test process was blocked, so that a test can ignore delays that its gateways did not cause.
 
 export interface EventLoop {
-  /** Returns the milliseconds for which this process was blocked between two values of `performance.now()`. */
+  /** Returns for how many milliseconds this process was blocked. `from` and `to` are values of `performance.now()`. */
   delayBetween(from: number, to: number): number
   stop(): void
 }

@@ -1,10 +1,10 @@
-// Finds the test files for `npm run test:fast`: those whose imports open no socket and start no program.
+// Finds the test files for `npm run test:fast`. These files import nothing that opens sockets or starts programs.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * Imports that make a file slow: the modules open sockets, start programs or a whole gateway, or use the servers of the
- * run.
+ * Imports that make a test file slow. With these imports, a file can open sockets, start programs, start a whole
+ * gateway, or use the servers of the run.
  */
 const slow = [
   /^import (?!type )[^;]*? from 'node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)'/m,
@@ -12,7 +12,7 @@ const slow = [
   /^import \{[^}]*\binject\b[^}]*\} from 'vitest'/m,
 ]
 
-/** Type imports do not count, because they do not exist at run time. */
+/** Matches the imports of other files. Type imports do not match, because they do not exist at run time. */
 const imported = /\b(?:(?:import|export) (?!type )[^;']*?\bfrom |import ?\(?)'(\.[^']+\.ts)'/g
 
 /** Returns the fast files of the test folder. A file is slow if one of its direct or indirect imports is slow. */

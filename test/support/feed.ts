@@ -1,4 +1,4 @@
-// Opens a change feed on the database of a test, which is embedded or on a server.
+// Opens a change feed on the database of a test. The database is either embedded or on a Postgres server.
 
 import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'

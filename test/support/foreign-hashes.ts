@@ -1,4 +1,4 @@
-// Password hashes that other programs computed, at a low cost.
+// Password hashes of other programs, computed with low cost parameters.
 import type { HashFormat } from '../../src/accounts/hashes/foreign-hash.ts'
 
 interface ForeignVector {
@@ -6,7 +6,7 @@ interface ForeignVector {
   readonly format: HashFormat
   readonly password: string
   readonly hash: string
-  /** The stored text, if it differs from `hash`. */
+  /** The text that the gateway stores, if it differs from `hash`. */
   readonly stored?: string
 }
 

@@ -16,7 +16,7 @@ interface Stage<Before extends Startable> {
 
 /**
  * Returns an object whose fields are set before the first test.
- * @param yamlOf returns the gateway.yaml for the URL of the upstream
+ * @param yamlOf gets the URL of the upstream, and returns the part of gateway.yaml from `upstreams:` to the end
  */
 export function gatewayBefore<Before extends Startable>(
   startUpstream: () => Promise<Before>,

@@ -23,7 +23,7 @@ export interface Stores {
   redis: string
 }
 
-/** Replaces the first match in a text. It is an error if there is no match. */
+/** Replaces the first match of `from` with `to`. A test fails if `from` does not match. */
 export type Edit = readonly [from: string | RegExp, to: string]
 
 export const embedded: Stores = { postgres: '', redis: '' }
@@ -38,10 +38,10 @@ export interface TestGateway {
   readonly statements: string[]
   /** Runs a statement on the gateway's database. */
   sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
-  /** The gateway's clock. Move it instead of sleeping. */
+  /** The gateway's clock. To let time pass, increase `at` instead of sleeping. */
   readonly clock: { at: number; now(): number }
   readonly backing: Storage
-  /** The path of its gateway.yaml. The gateway reloads changes of the file. */
+  /** The path of the gateway.yaml. When the file changes, the gateway reloads it. */
   readonly file: string
   /** The error lines for configuration files that the gateway refused. */
   readonly refused: string[]
@@ -58,7 +58,7 @@ export interface TestGateway {
 /**
  * @param yaml the part of gateway.yaml from `upstreams:` to the end
  * @param stores the databases that the gateway uses
- * @param settings sections that replace or extend the default sections
+ * @param settings texts that replace or extend parts of the default sections
  */
 export async function startGateway(
   yaml: string,
@@ -88,8 +88,8 @@ limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
   const source = { file, folder, env: {} }
-  // The real program loads the configuration in a thread, for which it needs compiled code. Here, it is loaded in the
-  // test process. Tests of the whole program cover the thread.
+  // The real program loads the configuration in a thread, which needs compiled code. Test gateways load the
+  // configuration without a thread. Tests of the whole program cover the thread.
   const written = createConfigFile(source, {
     async loadInWorker(running) {
       const { read, digest } = loadSource({ ...running, maxWaitMs: 1_000 })
@@ -97,7 +97,7 @@ ${yaml}`,
     },
     pollIntervalMs: 50,
   })
-  // This call only records the content of the file. Without the call, the file would count as changed after the start.
+  // This call records the content of the file. Otherwise, the gateway would reload the unchanged file after the start.
   written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
@@ -171,7 +171,7 @@ export async function replaceFile(file: string, text: string): Promise<void> {
   await rename(`${file}.new`, file)
 }
 
-/** Settings without rate limits, because hundreds of test requests come from one address. */
+/** Disables the rate limits, because hundreds of test requests come from one address. */
 const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
 

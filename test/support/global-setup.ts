@@ -31,7 +31,7 @@ declare module 'vitest' {
     nameServerBin: string
     /** The path of `chromium`. */
     chromiumBin: string
-    /** The file for reached refusals and guard decisions (see reached.ts). If empty, none are recorded. */
+    /** The file for refusals and guard decisions that tests reach (see reached.ts). An empty path records nothing. */
     reachedFile: string
   }
 }
@@ -107,8 +107,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 /**
- * Moves the temporary files of the run from the disk into memory, if the system has a folder with enough room for it.
- * The run takes less time, and a disk that is slow for a second makes no statement exceed its time limit.
+ * Keeps the temporary files of the run in memory, if `/dev/shm` has enough space. So the run takes less time. Also, a
+ * disk that is slow for a second cannot make a statement exceed its time limit.
  * @returns a function that deletes the files
  */
 function keepTemporaryFilesInMemory(): () => void {
@@ -142,7 +142,7 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
   }
 }
 
-/** Makes the run fail if any refusal or guard decision was reached by no test. Used only if the whole suite runs. */
+/** Makes the run fail if there is a refusal or guard decision that no test reached. Used only for the whole suite. */
 function tellReached(file: string): void {
   const missing = unreached(file)
   rmSync(dirname(file), { recursive: true })

@@ -1,4 +1,4 @@
-// A change feed whose state and messages a test sets.
+// A change feed for tests. The test sets the state of the feed, and sends the messages.
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 
 export interface HandFeed extends ChangeFeed {

@@ -1,12 +1,12 @@
-// Inserts identities of users, as a sign-in with another identity provider does.
+// Inserts identities of users into the database. In production, a sign-in with an identity provider inserts them.
 import type { TestGateway } from './gateway.ts'
 
 export const issuers = {
   google: 'https://accounts.google.com',
   keycloak: 'https://sso.example.com/realms/staff',
-  /** Its provider has no client id, so it counts as not configured. */
+  /** The provider with this issuer has no client ID, so the provider counts as not configured. */
   unused: 'https://login.example.com',
-  /** No provider has this issuer. */
+  /** No provider in the configuration has this issuer. */
   gone: 'https://gone.example.com/Tenant/?v=2',
 }
 
@@ -17,8 +17,8 @@ export const providers = `, providers: {
   unused: { issuer: '${issuers.unused}', client_id: '' } }`
 
 /**
- * Stores identities of a user at these providers. Each identity has its own `created_at`, in the given order, and a
- * `sub` that contains the id of the user.
+ * Stores one identity of a user for each of these providers. In the given order, `created_at` increases by one minute.
+ * The `sub` contains the ID of the user.
  */
 export async function giveIdentities(
   gateway: Pick<TestGateway, 'sql'>,
@@ -43,6 +43,6 @@ export async function issuersOf(
   return rows.map(({ issuer }) => issuer).sort()
 }
 
-/** Makes the account one without a password. */
+/** Removes the password of the account. */
 export const takePassword = (gateway: Pick<TestGateway, 'sql'>, { id }: { id: number }) =>
   gateway.sql("update users set password_hash = '!' where id = $1", [id])

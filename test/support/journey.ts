@@ -1,4 +1,4 @@
-// Starts a gateway with one upstream and a route of each kind. Most journey tests use it.
+// Starts a gateway with one upstream and many kinds of routes. Most tests in test/journeys use this gateway.
 import { beforeEach } from 'vitest'
 import type { startGateway } from './gateway.ts'
 import { gatewayBefore } from './gateway-before.ts'
@@ -8,7 +8,7 @@ import { startUpstream } from './upstream.ts'
 /**
  * Returns an object whose fields are set before the first test. The list of received requests is cleared before each
  * test.
- * @param yamlOf returns the gateway.yaml for the URL of the upstream
+ * @param yamlOf gets the URL of the upstream, and returns the part of gateway.yaml from `upstreams:` to the end
  */
 export function journey(
   setup: Setup,

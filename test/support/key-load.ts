@@ -1,18 +1,19 @@
-// Users who log in, send requests and refresh tokens at random replicas while keys change. Records the failures.
+// Simulates users while the signing keys change. The users log in, send requests and refresh tokens at random replicas.
+// Failures are recorded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call, login, newUser } from './client.ts'
 import type { TestGateway } from './gateway.ts'
 
 export interface KeyLoad {
-  /** The requests that failed: an entry like `call 401 KID` for each response with a status code other than 200. */
+  /** The failures. For example, `call 401 KID` is a request that got a 401, with a token that the key KID signed. */
   readonly refused: string[]
   /** The IDs of the keys that signed the tokens, in the order of their first use. */
   readonly kids: Set<string>
   /** Resolves when this key has signed the current tokens of all users. */
   allHave(kid: string): Promise<void>
   /**
-   * Resolves when all current requests have ended. If a replica was removed before the call, it has no requests left
-   * then.
+   * Resolves when all current requests have ended. After that, a replica that was removed before the call has no
+   * requests left.
    */
   settled(): Promise<void>
   stop(): Promise<void>

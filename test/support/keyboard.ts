@@ -1,4 +1,4 @@
-// A user who only uses the keyboard, without a pointer and without focus from scripts.
+// Simulates a user who uses only the keyboard, without a pointer.
 import type { Page } from 'playwright-core'
 
 /** Presses Tab until the selected element has the focus. @throws Error after 150 presses */
@@ -16,7 +16,7 @@ export async function hasFocus(page: Page, selector: string): Promise<boolean> {
   return (await page.locator(selector).and(page.locator(':focus')).count()) > 0
 }
 
-/** @returns the focused element, if it is outside the selected element; the page itself does not count as focused */
+/** @returns the HTML of the focused element, or an empty list if the focus is in the selected element or nowhere */
 export async function focusOutside(page: Page, selector: string): Promise<string[]> {
   return page
     .locator(':focus')
@@ -27,8 +27,8 @@ export async function focusOutside(page: Page, selector: string): Promise<string
 }
 
 /**
- * Presses Tab until the element loses the focus. One Tab may not be enough for a date field, which has several tab
- * stops.
+ * Presses Tab until the focused element loses the focus. A date field has several tab stops, so it may need several
+ * presses.
  */
 async function leaveWithTab(page: Page): Promise<void> {
   const dateField = () =>
@@ -41,8 +41,8 @@ async function leaveWithTab(page: Page): Promise<void> {
 }
 
 /**
- * Presses Tab through all tab stops of a page.
- * @returns the problems: tab stops that Tab skips, that are invisible, or that do not show the focus
+ * Moves through all tab stops of a page with the Tab key.
+ * @returns the problems, for example a tab stop that Tab skips, that is not visible, or that has no focus outline
  */
 export async function walkWithTab(page: Page): Promise<string[]> {
   const count = await page.locator('a[href], button, input, select, summary').evaluateAll(stops => {

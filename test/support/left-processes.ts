@@ -1,8 +1,8 @@
-// Finds processes that a test run left behind, by a mark in the environment that they inherit.
+// Finds processes that still run after a test run. All processes of the run inherit a mark in their environment.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How long processes may take to end. A process that takes longer counts as left behind. */
+/** How long processes may take to end after the run. A process that takes longer counts as left behind. */
 const graceMs = 3_000
 
 /** Marks all processes started from now on. @returns a function that lists the marked processes that still run */

@@ -1,5 +1,5 @@
-// Lends open embedded databases to tests, one after the other. Opening a database takes 0.5 s of CPU time, emptying it
-// only a few milliseconds.
+// Lets several tests use the same embedded database, one after the other. Opening a database takes 0.5 s of CPU time.
+// Emptying a used database takes only a few milliseconds.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import type { Notifications } from '../../src/storage/change-feed.ts'
@@ -17,7 +17,7 @@ interface LendableDatabase {
 }
 
 const idle: LendableDatabase[] = []
-/** The maximum number of idle databases. Each one uses about 150 MB, and tests rarely need more than two at once. */
+/** The maximum number of idle databases. Each uses about 150 MB of memory. Tests rarely need more than two at once. */
 const maxIdle = 2
 
 /** Lends a migrated, empty database in memory. `close` returns it to the idle databases. */
@@ -32,8 +32,8 @@ async function open(): Promise<LendableDatabase> {
 }
 
 /**
- * Wraps a database for one loan. After `close`, the wrapper behaves like a closed database, although the database
- * itself may stay open.
+ * Wraps a database until the test closes it. After `close`, the wrapper behaves like a closed database. The database
+ * itself may stay open for the next test.
  */
 function lent(lendable: LendableDatabase): EmbeddedDatabase {
   const { database } = lendable
@@ -105,8 +105,8 @@ const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 const CACHE = new URL('../../node_modules/.cache/peage-test/', import.meta.url)
 
 /**
- * Returns a migrated data folder from a cache file, because making a new folder takes seconds. The name of the file is
- * a digest of the files that affect the folder.
+ * Returns a migrated data folder. It comes from a cache file, because making a new folder takes seconds. The name of
+ * the cache file is a digest of the migrations and of other files that affect the folder.
  */
 async function migratedSnapshot(): Promise<Blob> {
   const hash = createHash('sha256')
@@ -124,7 +124,7 @@ async function migratedSnapshot(): Promise<Blob> {
     const dump = await database.dump()
     await database.close()
     await mkdir(CACHE, { recursive: true })
-    // Several test files may do this at once. Each test file writes its own file, and the last rename wins.
+    // Several test files may write the cache at once. Each one writes to a separate file, and the last rename wins.
     const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
     await writeFile(own, Buffer.from(await dump.arrayBuffer()))
     await rename(own, file)

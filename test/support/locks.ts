@@ -6,7 +6,7 @@ import { type Setup, services } from './setups.ts'
 /**
  * Returns a row for each statement of the database that waits for a lock.
  * @param database not a transaction, because the statistics do not change inside a transaction
- * @param statement an SQL pattern; other statements are not returned
+ * @param statement a LIKE pattern; only statements that match the pattern are returned
  */
 export function statementsWaiting(database: Queryable, statement = '%'): Promise<object[]> {
   return database.query(
@@ -22,11 +22,11 @@ export async function waitingForLocks(database: Queryable, expected = 1, stateme
 }
 
 /**
- * Resolves when a request waits for the row of a user that a transaction of the test has locked.
- * @param database the database of the gateway, outside the transaction
+ * Resolves when a request waits for the row of a user. A transaction of the test must have locked the row before.
+ * @param database the database of the gateway, not the transaction
  */
 export async function waitingForUser(setup: Setup, database: Queryable): Promise<void> {
   if (setup === services) await waitingForLocks(database, 1, '%for no key update%')
-  // On the embedded database, all other statements wait for the transaction, so the wait cannot be observed.
+  // On the embedded database, all other statements wait for the transaction. So no statement can observe the wait.
   else await sleep(200)
 }

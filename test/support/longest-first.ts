@@ -1,4 +1,5 @@
-// Orders the test files: the slowest start first. A file that needs much CPU is next to a file that mostly waits.
+// Sorts the test files so that the slowest files start first. After each file that needs much CPU comes a file that
+// mostly waits.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'

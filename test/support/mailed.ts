@@ -7,8 +7,8 @@ import { createSealer } from '../../src/identity/sealer.ts'
 import type { TestGateway } from './gateway.ts'
 
 /**
- * Returns a `mail` section without limits. Its SMTP server does not exist.
- * @param more the text of further members; each starts with a comma
+ * Returns a `mail` section for gateway.yaml, without rate limits. No SMTP server listens at its address.
+ * @param more further members as text; each member starts with a comma
  */
 export function mailSection(more = ''): string {
   const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
@@ -50,7 +50,7 @@ export async function codeTo(
   return { ...pair, row }
 }
 
-/** Returns a wrong code of eight digits. Its difference from the right code is `by`. */
+/** Returns a wrong code of eight digits: the correct code plus `by`. */
 export function otherCode(code: string, by = 1): string {
   return String((Number(code) + by) % 100_000_000).padStart(8, '0')
 }

@@ -1,4 +1,4 @@
-// A real name server (dnsmasq) for programs that a test starts. The test sets its names.
+// A real name server (dnsmasq) for programs that a test starts. The test sets the addresses of the names.
 import { spawn, spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { atEnd } from './cleanup.ts'
 import { findProgram } from './servers.ts'
 
 export interface NameServer {
-  /** The command line that runs a program with this name server. The program and its arguments follow it. */
+  /** The start of a command line that runs a program with this name server. Append the program and its arguments. */
   readonly command: readonly string[]
   /** Sets the addresses of a name. Without addresses the name does not exist. */
   setAddresses(name: string, addresses: readonly string[]): Promise<void>
@@ -34,11 +34,11 @@ export function findNameServer(): string | undefined {
 interface NameServerOptions {
   /** Names for which the server sends no DNS answer. */
   readonly silent?: readonly string[]
-  /** The options line of `resolv.conf`. */
+  /** The options in `resolv.conf`, for example `timeout:1 attempts:1`. */
   readonly resolver?: string
 }
 
-/** Starts a name server that stops at the end of the run. @throws Error without root or dnsmasq */
+/** Starts a name server that stops at the end of the run. @throws Error if dnsmasq or root rights are missing */
 export async function startOwnNameServer(options: NameServerOptions = {}): Promise<NameServer> {
   const program = findNameServer()
   if (program === undefined)

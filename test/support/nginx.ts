@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 /**
- * Starts nginx with a guarded location and a catch-all location. Both forward the unchanged target to the same upstream
- * and set `X-Nginx-Location` to `guarded` or `public`. The settings keep header names that nginx drops by default.
+ * Starts nginx with a guarded location and a catch-all location. Both forward the request target unchanged to the same
+ * upstream. They set `X-Nginx-Location` to `guarded` or `public`. The settings keep headers with unusual names, which
+ * nginx drops by default.
  * @param bin the path of nginx @param upstream the URL of the upstream @param guarded the path prefix to guard
  */
 export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {

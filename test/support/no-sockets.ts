@@ -1,12 +1,13 @@
-// Makes a test of the fast run fail if it opens a socket or starts a program. fast-files.ts should have excluded the
-// file of this test.
+// Makes a test file of the fast run fail if it opens a socket or starts a program. In that case, correct fast-files.ts,
+// which should have excluded the test file.
 import { ChildProcess } from 'node:child_process'
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { afterAll, expect } from 'vitest'
 
 /**
- * The forbidden attempts. An attempt also throws an error, but the program may treat this error as a failed upstream.
+ * The forbidden attempts. Each attempt also throws an error. But this is not enough, because the program may handle the
+ * error, for example as a failed upstream.
  */
 const attempts: string[] = []
 

@@ -1,4 +1,4 @@
-// Runs before each test file. If the run has a file for reached refusals, starts to record them.
+// Runs before each test file. Starts to record the refusals that tests reach, if `reachedFile` is set.
 import { inject } from 'vitest'
 import { noteReached } from './reached.ts'
 

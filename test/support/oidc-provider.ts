@@ -8,12 +8,12 @@ import type { Context, Provider } from 'oidc-provider'
 
 export interface ProviderClient {
   readonly id: string
-  /** Omitted: a public client. */
+  /** If omitted, the client is a public client. */
   readonly secret?: string
   readonly redirectUris: readonly string[]
 }
 
-/** The claims of a user. They can also contain other claims, for example `xms_edov`. */
+/** The claims of a user. Other claims are allowed too, for example `xms_edov`. */
 export interface ProviderUser {
   sub: string
   email?: string
@@ -31,15 +31,15 @@ export interface OidcProvider {
   /** If set, handles the requests instead of the provider. */
   answer: RequestListener | undefined
   /**
-   * Signs in at the login page like a new browser. Sends no request to the client of the provider.
-   * @param authorizationUrl the address to which a client redirects browsers
+   * Signs in at the login page like a new browser. Stops before the redirect to the client of the provider.
+   * @param authorizationUrl the URL to which the client has redirected the browser
    * @param login the name of a user; `undefined` cancels the sign-in
-   * @returns the address of the client to which the provider sends the browser, with `code`, `state` and `iss`
+   * @returns the client's URL to which the provider redirects the browser, with `code`, `state` and `iss`
    */
   signIn(authorizationUrl: string, login: string | undefined): Promise<URL>
   /**
    * Gets an ID token as an app does: by the authorization code flow with PKCE.
-   * @param request `clientId`: a public client; `nonce`: the claim of the ID token; omitted: the token has none
+   * @param request `clientId`: a public client; `nonce`: the nonce in the ID token; if omitted, the token has none
    */
   tokensForApp(request: {
     clientId: string
@@ -56,9 +56,10 @@ export const providerPassword = 'password at the provider'
 
 /**
  * Starts a provider with these options:
- * - `users`: a test may change them at any time. New claims need names that users have at the start.
- * - `emailIn`: whether the ID token contains the email, or only the response of UserInfo.
- * - `clientAuthMethods`: the methods in the discovery document. Clients with a secret use the first one.
+ * - `users`: a test may change them at any time, but may only use claim names that a user has at the start.
+ * - `emailIn`: where the email is: in the ID token, or only in the response of UserInfo.
+ * - `clientAuthMethods`: the client authentication methods in the discovery document. Clients with a secret use the
+ *   first method.
  */
 export async function startOidcProvider({
   clients,
@@ -160,7 +161,7 @@ export async function startOidcProvider({
   return provider
 }
 
-/** Imports the package. On Node 20, the package prints a warning when it is loaded. */
+/** Imports the package without the warning that it prints on Node 20. */
 async function loadQuietly() {
   const { warn } = console
   console.warn = () => {}
@@ -217,7 +218,7 @@ async function signInPage(
 </html>`)
 }
 
-/** Follows the redirects of the provider with a cookie jar of its own, and fills in the login page. */
+/** Follows the redirects of the provider with a new cookie jar, and fills in the login page. */
 async function signIn(issuer: string, authorizationUrl: string, login: string | undefined): Promise<URL> {
   const cookies = new Map<string, string>()
   const form = login === undefined ? { cancel: '1' } : { login, password: providerPassword }

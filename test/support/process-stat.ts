@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 export function processStat(pid: number): { readonly state: string; readonly parent: number } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The fields after the last `)` are safe to split. The program name before it may contain any character.
+    // Only the text after the last `)` is split. The program name before it may contain spaces and `)`.
     const [state = '', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return { state, parent: Number(parent) }
   } catch {
@@ -31,14 +31,14 @@ export function isAlive(pid: number): boolean {
   return (processStat(pid)?.state ?? 'Z') !== 'Z'
 }
 
-/** Blocks until a process with a pending SIGSTOP is stopped. The process stops when it next leaves the kernel. */
+/** Blocks until a process is stopped after a SIGSTOP. A process stops only when it next leaves the kernel. */
 export function waitUntilStopped(pid: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   const goesOn = () => isAlive(pid) && processStat(pid)?.state !== 'T'
   for (let tries = 0; tries < 1_000 && goesOn(); tries += 1) Atomics.wait(pause, 0, 0, 1)
 }
 
-/** Returns the CPU seconds (user and system) of all threads. The source is more precise than /proc/PID/stat. */
+/** Returns the CPU seconds (user and system) of all threads. `schedstat` is more precise than `/proc/PID/stat`. */
 export function cpuSeconds(pids: readonly number[]) {
   let nanoseconds = 0
   for (const pid of pids) {

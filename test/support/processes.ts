@@ -18,7 +18,7 @@ export interface Running {
   readonly port: number
   /** All ports of the process. */
   readonly ports: readonly number[]
-  /** The processes whose CPU time is added up. */
+  /** The IDs of the processes whose CPU time is added up. */
   readonly pids: readonly number[]
   stop(): Promise<void>
 }
@@ -26,7 +26,7 @@ export interface Running {
 export interface RunningProgram extends Running {
   /** The ID of the main process, which comes first in `pids`. */
   readonly pid: number
-  /** Resolves with the exit status when the process ends, or with null after a signal. */
+  /** Resolves when the process ends: with the exit status, or with null if a signal ended the process. */
   readonly ended: Promise<number | null>
 }
 
@@ -44,10 +44,10 @@ export function temporaryFolder(): TemporaryFolder {
 
 /**
  * Starts a Node program whose standard output goes to a file, and waits until the program writes its address there.
- * `pids` then includes its workers.
+ * `pids` includes the workers of the program.
  * @param program the absolute path of the program
  * @param env variables to add to the environment of this process
- * @param before a command that runs the program, for example `unshare`
+ * @param before a command to put before the program, for example `unshare`
  * @throws Error with the output of the program if it writes no address within 30 s
  */
 export async function startProgram(
@@ -90,8 +90,8 @@ export async function startMeasured(
 
 /**
  * Runs a program to its end.
- * @returns its standard output and standard error
- * @throws Error with its standard error if it fails
+ * @returns the standard output and standard error of the program
+ * @throws Error with the standard error of the program, if the program fails
  */
 export function run(
   program: string,
@@ -125,7 +125,7 @@ function hasEnded({ exitCode, signalCode, pid }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null || pid === undefined
 }
 
-/** Options from `BENCH_NODE_OPTIONS`, for example `--cpu-prof --cpu-prof-dir=/tmp/profiles`. */
+/** Returns the Node options from `BENCH_NODE_OPTIONS`, for example `--cpu-prof --cpu-prof-dir=/tmp/profiles`. */
 function nodeOptions(): string[] {
   return (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter(option => option !== '')
 }

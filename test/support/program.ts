@@ -11,14 +11,14 @@ export interface Program {
   readonly admin: string
   /** The lines of standard output so far. */
   readonly lines: string[]
-  /** Resolves with the exit status when the process ends, or with the signal that ended it. */
+  /** Resolves when the process ends: with the exit status, or with the name of the signal that ended the process. */
   readonly ended: Promise<number | string>
 }
 
 /**
- * Starts a gateway and waits for its ready line.
+ * Starts a gateway, and waits for the log line `ready on …`.
  * @param isPiped whether the program reads the configuration from a pipe
- * @param before a command that runs the program, for example `unshare`
+ * @param before a command to put before the program, for example `unshare`
  */
 export async function startProgram(
   file: string,

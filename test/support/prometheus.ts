@@ -5,11 +5,14 @@ import { dirname, join } from 'node:path'
 import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 export interface Prometheus extends Server {
-  /** Returns how many series an expression has now. @throws Error with the message of Prometheus */
+  /** Returns how many series a PromQL expression has now. @throws Error with the error message of Prometheus */
   count(expression: string): Promise<number>
 }
 
-/** @param promtool its path; its folder also contains Prometheus @param admin the address of the admin listener */
+/**
+ * @param promtool the path of promtool; `prometheus` must be in the same folder
+ * @param admin the address of the admin listener
+ */
 export async function startPrometheus(promtool: string, admin: string): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-prometheus-'))
   const port = await freePort()

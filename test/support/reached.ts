@@ -1,4 +1,4 @@
-// Records the refusals and guard decisions that the suite reaches, to find those without a test.
+// Records the refusals and guard decisions that tests reach. So a run can list the ones that no test reaches.
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync, readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -10,7 +10,7 @@ let file = ''
 const noted = new Set<string>()
 
 /**
- * From now on, records the error code of every refusal of a server in this process.
+ * From now on, records the error code of every refusal that a server in this process sends.
  * @param into the path of the file; an empty path records nothing
  */
 export function noteReached(into: string): void {
@@ -41,8 +41,8 @@ function note(reached: string): void {
 }
 
 /**
- * The guards that fail if a store fails. The other guards need no store: without one, rate limits are counted in
- * memory.
+ * The guards that end with an error if a store fails. The other guards do not need a store. For example, rate limits
+ * can be counted in memory.
  */
 const mayFail: readonly string[] = ['authenticate', 'free_daily']
 

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 
 export interface Receiver {
   readonly port: number
-  /** The number of TCP connections that it has accepted. */
+  /** The number of TCP connections accepted so far. */
   readonly connections: number
   /** The number of TCP connections that are open now. */
   readonly open: number

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Refusal } from '../../src/refusals/refusal.ts'
 import type { Answer } from './client.ts'
 
-/** @param body the exact body; a string is the value of its field `error` */
+/** @param body the exact body; a string `text` means the body `{ error: text }` */
 export function expectRefusal(answer: Answer, status: number, code: string, body: string | object): void {
   expect([answer.status, answer.body]).toEqual([status, typeof body === 'string' ? { error: body } : body])
   expect(answer.headers.get('x-peage-error')).toBe(code)

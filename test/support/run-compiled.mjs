@@ -29,7 +29,7 @@ try {
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  // The program reads these files. For example, lent-database.ts names its cached database by a digest of migrations.
+  // The program reads these files. For example, lent-database.ts computes a digest of the migrations.
   const read = [
     'assets',
     'dist',

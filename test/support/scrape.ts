@@ -2,11 +2,11 @@
 
 export interface Scrape {
   readonly page: string
-  /** The values by name and sorted labels, for example `name{a="1",b="2"}`. */
+  /** The values of all series. A key is the name with the sorted labels, for example `name{a="1",b="2"}`. */
   readonly series: ReadonlyMap<string, number>
   /** Returns the value of a series; 0 if it does not exist. */
   value(name: string, labels?: Readonly<Record<string, string>>): number
-  /** Returns the sum of all series that have this name and these labels. The series may have more labels than these. */
+  /** Returns the sum of all series that have this name and these labels. Series with additional labels are included. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 

@@ -31,13 +31,13 @@ export interface Server {
   resume(): void
   /** Kills the server, even if it is paused, and waits for its end. Its data stays, so that `restart` can use it. */
   kill(): Promise<void>
-  /** Starts the server again on the same port and data. */
+  /** Starts the server again, with the same port and the same data. */
   restart(): Promise<void>
   /** Ends the server and deletes its data. */
   stop(): Promise<void>
 }
 
-/** Returns the folder of `postgres` and `initdb`, or `undefined`. */
+/** Returns the folder that contains `postgres` and `initdb`, or `undefined` if there is none. */
 export function findPostgres(): string | undefined {
   const packaged = '/usr/lib/postgresql'
   const versions = list(packaged).sort((a, b) => Number(b) - Number(a))
@@ -45,7 +45,7 @@ export function findPostgres(): string | undefined {
   return folders.find(folder => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb')))
 }
 
-/** Returns the path of a program, or `undefined`. Also looks in the sbin folders, which PATH often lacks. */
+/** Returns the path of a program, or `undefined`. Looks in PATH, and in the sbin folders, which PATH often lacks. */
 export function findProgram(name: string): string | undefined {
   return [...searchPath(), '/usr/sbin', '/usr/local/sbin'].map(folder => join(folder, name)).find(isProgram)
 }
@@ -155,14 +155,14 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     try {
       process.kill(pid, signal)
     } catch {
-      // The process has ended after the list was read, so it needs no signal.
+      // The process ended after `childrenOf` had listed it, so it needs no signal.
     }
   }
   const tellAll = (signal: NodeJS.Signals) => {
     if (child.pid === undefined || !running()) return
     for (const pid of [child.pid, ...childrenOf(child.pid)]) tell(pid, signal)
   }
-  /** Stops the main process first, so that it starts no more children, and then its children (backends of Postgres). */
+  /** Stops the main process first, so that it starts no more children. Then stops the children (Postgres backends). */
   const pause = () => {
     if (child.pid === undefined || !running()) return
     tell(child.pid, 'SIGSTOP')
@@ -271,7 +271,7 @@ export function isProgram(file: string): boolean {
   }
 }
 
-/** Returns a user for Postgres if this process is root, because Postgres refuses to run as root. */
+/** If this process is root, returns another user for Postgres, because Postgres refuses to run as root. */
 export function unprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')

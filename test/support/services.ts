@@ -2,10 +2,10 @@
 import { Redis } from 'ioredis'
 import { describe, inject } from 'vitest'
 
-/** With `TEST_FULL_MATRIX=1`, all suites run on every set-up and with full time budgets. */
+/** With `TEST_FULL_MATRIX=1`, all suites run on every set-up, and long tests run with all cases and repetitions. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
-/** Returns all cases in a full matrix, and otherwise the first case. For cases that take seconds each. */
+/** Returns all cases in a full matrix, and otherwise only the first case. Use it if one case takes seconds. */
 export function firstOrAll<T>(cases: readonly T[]): readonly T[] {
   return isFullMatrix ? cases : cases.slice(0, 1)
 }
@@ -79,7 +79,7 @@ export async function emptyRedisUrl(): Promise<string> {
   return url.href
 }
 
-/** Prints the name of each skipped suite, because some reporters do not. */
+/** Declares a suite that may be skipped. Prints the name of a skipped suite, because some reporters do not. */
 function describeWhere(there: string, missing: string, title: string, suite: () => void): void {
   if (there === '') console.warn(`skipped: ${title}: ${missing}`)
   describe.skipIf(there === '')(there === '' ? `${title}: ${missing}` : title, suite)

@@ -21,8 +21,8 @@ export function claimsOf(token: string): Record<string, unknown> {
 }
 
 /**
- * Copies a token without its session and signs the copy, as version 0.1 did. The database must have the keys
- * unencrypted.
+ * Returns a signed copy of a token, without the session ID. Version 0.1 issued tokens of this form. The signing keys in
+ * the database must be unencrypted.
  */
 export async function withoutSession(gateway: TestGateway, token: string): Promise<string> {
   const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
@@ -37,8 +37,8 @@ export async function withoutSession(gateway: TestGateway, token: string): Promi
 }
 
 /**
- * Replaces a token pair by a pair as version 0.1 issued it. The stored record of its session is changed in the same
- * way.
+ * Replaces a token pair with a pair in the form of version 0.1. The stored record of the refresh token is changed to
+ * this form too.
  */
 export async function pairOf01(
   gateway: TestGateway,

@@ -42,8 +42,8 @@ export const services: Setup = {
 }
 
 /**
- * Returns a set-up for tests that need only one. If possible, it is Postgres with Redis, because these services take
- * half the CPU time.
+ * Returns a set-up for tests that need only one. If possible, the set-up is Postgres with Redis. It takes half the CPU
+ * time of the embedded database.
  */
 export function eitherSetup(): Setup {
   return areServicesThere() ? services : embeddedSetup

@@ -1,4 +1,4 @@
-// Serves the page of docs/sign-in-with.md, with which users sign in with another provider, on an origin of its own.
+// Serves the web page in docs/sign-in-with.md on a separate origin. On this page, users sign in with another provider.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { Page } from 'playwright-core'

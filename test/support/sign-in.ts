@@ -10,14 +10,13 @@ import { startUpstream, type Upstream } from './upstream.ts'
 
 export const publicUrl = 'http://localhost:8080'
 export const returnUrl = 'http://localhost:3000/signed-in'
-/** The paths of the endpoints of a provider. */
+/** Returns the path of a gateway endpoint for an identity provider. */
 export const pathOf = (name: string, endpoint: string) => `/api/v1/auth/providers/${name}/${endpoint}`
 
 export const withoutLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0, external: 0 }'
 
 export interface SignInStage {
-  /** The providers `alpha` and `beta`. */
   alpha: CodeIssuer
   beta: CodeIssuer
   upstream: Upstream
@@ -25,7 +24,7 @@ export interface SignInStage {
   gateway: TestGateway
   /** Another replica if the set-up has Postgres, otherwise the same gateway. */
   other: TestGateway
-  /** Lets the clocks of all replicas show a later time, until the end of the test. */
+  /** Moves the clocks of all replicas forward by `ms` milliseconds, until the end of the test. */
   move(ms: number): void
 }
 
@@ -34,7 +33,7 @@ export interface StageOptions {
   alpha?: string
   /** Further members of the `auth` section, as text that starts with a comma. */
   auth?: string
-  /** The `server` section instead of one with `public_url`. */
+  /** Further members of the `server` section, as text that starts with a comma. By default, only `public_url`. */
   server?: string
   returnUrls?: readonly string[]
   rateLimits?: string
@@ -57,7 +56,7 @@ export function signInStage(setup: Setup, options: StageOptions = {}): SignInSta
     at.beta = await startCodeIssuer()
     const count = at.stores.postgres === '' ? 1 : (options.replicas ?? 2)
     for (let i = 0; i < count; i += 1) replicas.push(await startReplica(at, options))
-    // Providers use the real time.
+    // Providers use the real time, so the clocks of the replicas must run too.
     for (const { clock } of replicas) clock.now = () => Date.now() + offsetMs
     at.gateway = replicas[0] ?? expect.unreachable()
     at.other = replicas.at(-1) ?? at.gateway
@@ -98,7 +97,7 @@ routes:
   )
 }
 
-/** A browser that only has cookies. */
+/** A minimal browser, which only stores and sends cookies. */
 export class CookieBrowser {
   readonly cookies = new Map<string, string>()
 
@@ -114,7 +113,7 @@ export class CookieBrowser {
   }
 }
 
-/** The secrets of a page (RFC 7636), and the parameters with which it opens `start`. */
+/** The PKCE verifier of a page (RFC 7636), and the parameters that the page sends to the endpoint `start`. */
 export interface Page {
   readonly verifier: string
   readonly parameters: {
@@ -135,13 +134,13 @@ export function startPath({ parameters }: Page, name = 'alpha'): string {
   return `${pathOf(name, 'start')}?${new URLSearchParams(parameters)}`
 }
 
-/** Returns the `Location` of a 303. */
+/** Expects a 303 without a body, and returns its `Location`. */
 export function locationOf(answer: Answer): URL {
   expect([answer.status, answer.text]).toEqual([303, ''])
   return new URL(String(answer.headers.get('location')))
 }
 
-/** Opens `start`. @returns the address of the provider */
+/** Opens the endpoint `start`. @returns `location`: the URL to which the gateway redirects the browser */
 export async function begin(
   gateway: { readonly url: string },
   { browser = new CookieBrowser(), page = newPage(), name = 'alpha' } = {},
@@ -150,7 +149,7 @@ export async function begin(
   return { browser, page, location: href }
 }
 
-/** Signs a person in with a new browser. @returns the code for the page */
+/** Signs a person in with a new browser. @returns the code that the page receives, and the page's PKCE verifier */
 export async function codeFor(
   { alpha, gateway }: Pick<SignInStage, 'alpha' | 'gateway'>,
   claims: Claims,
@@ -184,7 +183,7 @@ export function newPerson(claims: Claims = {}): Claims & { sub: string; email: s
   return { sub: `sub-of-${name}`, email: `${name}@example.com`, email_verified: true, ...claims }
 }
 
-/** Returns the user of an access token, as the upstream sees it. */
+/** Sends a request with the access token in `answer`, and returns the user ID that the upstream receives. */
 export async function userOf({ gateway, upstream }: SignInStage, answer: Answer): Promise<number> {
   const { status } = await call(gateway.url, 'GET', '/me', { token: String(answer.body.access_token) })
   expect([answer.text, status]).toEqual([answer.text, 200])
@@ -211,7 +210,7 @@ export function identitiesOf(
   return gateway.sql('select issuer, sub from identities where user_id = $1 order by issuer, sub', [userId])
 }
 
-/** Expects a token pair, and no other member. */
+/** Expects a body with a token pair, the token type and the plan, and with no other member. */
 export function expectPair(answer: Answer, status: 200 | 201): void {
   const pair = {
     access_token: expect.stringMatching(/^ey/),
@@ -224,8 +223,8 @@ export function expectPair(answer: Answer, status: 200 | 201): void {
 }
 
 /**
- * Expects that the browser returns to the page with an error, and that the cookie of the attempt is deleted.
- * @param state the state of the page; undefined if the attempt is unknown, so that no cookie is deleted
+ * Expects that the browser returns to the page with an error, and that the cookie of the sign-in attempt is deleted.
+ * @param state the state of the page; `undefined` if the gateway does not know the attempt, so it deletes no cookie
  */
 export function expectReturned(answer: Answer, error: string, state?: string): void {
   const query = new URLSearchParams({ error, ...(state === undefined ? {} : { state }) })

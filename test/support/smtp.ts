@@ -67,7 +67,7 @@ function envelopeOf({ envelope, secure, user, id }: SMTPServerSession) {
   }
 }
 
-/** Returns the reply to an event: `connect`, a verb in upper case, or `.` for the end of a mail. */
+/** Returns the reply to an event. An event is `connect`, an SMTP verb in upper case, or `.` for the end of a mail. */
 export type Script = (event: string, line: string, socket: Socket) => string | undefined
 
 export interface ScriptedServer {
@@ -90,7 +90,7 @@ const usual: Readonly<Record<string, string>> = {
 
 /**
  * @param script returns `undefined` for the usual reply, or an empty string for no reply
- * @param options `port`: the port to listen at; `write`: sends a reply, and may delay or omit it
+ * @param options `port`: the port to listen at; `write`: the function that sends a reply, for example with a delay
  */
 export async function startScriptedServer(
   script: Script,

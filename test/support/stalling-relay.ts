@@ -5,11 +5,11 @@ import { connect, createServer, type Socket } from 'node:net'
 export interface StallingRelay {
   /** The URL of the server through the relay. */
   readonly url: string
-  /** The number of connections that it has accepted. */
+  /** The number of connections that the relay has accepted. */
   readonly made: number
   /** Starts a stall: the relay accepts connections and bytes, but passes nothing on in either direction. */
   stall(): void
-  /** Ends the stall: passes on the bytes that it held back and all later bytes. */
+  /** Ends the stall: passes on the bytes that were held back during the stall, and all later bytes. */
   flow(): void
   close(): Promise<void>
 }

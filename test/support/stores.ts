@@ -1,4 +1,4 @@
-// Finds Postgres and Redis: from the environment, on 127.0.0.1, or started for the run.
+// Finds Postgres and Redis through environment variables or on 127.0.0.1. Otherwise, starts them for the run.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, mkdtempSync, realpathSync } from 'node:fs'
@@ -23,7 +23,7 @@ import {
 export interface Services {
   /** Creates a database and returns its URL. The run drops the database at its end. */
   createDatabase(): Promise<string>
-  /** Returns the URL of an empty logical database. At the end of the run, the database is emptied. */
+  /** Returns the URL of an empty logical Redis database. At the end of the run, the database is emptied. */
   createRedis(): Promise<string>
   /** The text for the output of the run: whether Postgres and Redis were found or started. */
   readonly origin: string
@@ -133,7 +133,7 @@ async function claimRedis(server: string): Promise<string> {
     url.pathname = `/${number}`
     const isOurs = await withRedis(url.href, async redis => {
       if ((await redis.dbsize()) > 0) return false
-      // The key shows other runs that this database is in use, so they take the next one.
+      // The key shows other runs that this database is in use, so they try the next database.
       return (await redis.set('peage-bench', process.pid, 'NX')) === 'OK'
     })
     if (!isOurs) continue
@@ -196,7 +196,7 @@ export async function startStandby(
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
   const port = String(primary.port)
-  // The folder in PATH may link to only some programs of the package. The folder behind the link has all of them.
+  // The folder in PATH may contain links to only some programs. The links lead to the folder with all programs.
   const all = dirname(realpathSync(join(bin, 'postgres')))
   const copy = [
     '-h',
@@ -238,8 +238,8 @@ export async function startStandby(
 }
 
 /**
- * Opens connections until a Postgres server accepts no more, and ends the connections of other clients.
- * @returns a function that closes the opened connections
+ * Uses all connections of a Postgres server: ends the connections of other clients, and opens new ones instead.
+ * @returns a function that stops this, and closes the opened connections
  */
 export async function fillUp(url: string): Promise<() => Promise<void>> {
   const clients: pg.Client[] = []

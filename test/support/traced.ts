@@ -1,4 +1,4 @@
-// Starts the real program with tracing. Environment variables set the address of the collector.
+// Starts the gateway as a separate process with tracing. Environment variables contain the address of the collector.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { poolSize } from './services.ts'
 
 export interface Traced extends Program {
   readonly file: string
-  /** Sends a request as part of a trace. @returns the response and the spans of the trace */
+  /** Sends a request in a new trace. @returns the response, the spans of the trace and the ID of the client's span */
   ask(
     method: string,
     path: string,
@@ -33,7 +33,7 @@ interface Settings {
   env?: Record<string, string>
 }
 
-/** @param collector the address of the collector; if it is absent, the gateway sends no traces */
+/** @param collector receives the traces; if it is undefined, the gateway sends no traces */
 export async function startTraced(
   collector: Collector | undefined,
   { routes, stores = embedded, env = {} }: Settings,
@@ -76,7 +76,7 @@ ${routes}`,
   }
 }
 
-/** Returns the kinds and names of the spans below `parent` as an indented list. */
+/** Returns one line for each span below `parent`, with its kind and name. Child spans are indented. */
 export function treeOf(spans: readonly SentSpan[], parent: string, depth = 0): string[] {
   return spans
     .filter(span => span.parentSpanId === parent)

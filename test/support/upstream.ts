@@ -1,4 +1,4 @@
-// A real upstream on its own port that records each request and echoes it.
+// An HTTP upstream on its own port. It records each request, and sends the request back as JSON.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -15,12 +15,12 @@ export interface Received {
 export interface Upstream {
   readonly url: string
   readonly received: Received[]
-  /** If set, handles the requests instead of the echo. */
+  /** Handles the requests. If it is undefined, the upstream sends each request back as JSON. */
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
-/** Starts the upstream. By default, it responds with a 200 and the received request as JSON. */
+/** Starts the upstream. By default, it responds to each request with a 200 and the request as JSON. */
 export async function startUpstream(): Promise<Upstream> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
@@ -58,7 +58,7 @@ export async function startUpstream(): Promise<Upstream> {
   return upstream
 }
 
-/** Listens on a free port of loopback. @returns the URL */
+/** Makes the server listen on a free port of 127.0.0.1. @returns the URL of the server */
 export async function listen(server: Server): Promise<string> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -11,7 +11,7 @@ interface Columns {
 
 let made = 0
 
-/** Inserts a user; by default an active user with the plan `free` and a new email. @returns the ID */
+/** Inserts a user. By default, the user is active, with the plan `free` and a new email. @returns the ID */
 export async function addUser(database: Queryable, columns: Partial<Columns> = {}): Promise<number> {
   made += 1
   const { email, plan, is_active, daily_usage, last_usage_date }: Columns = {

@@ -6,22 +6,22 @@ import { listen } from './upstream.ts'
 
 export interface WebSocketUpstream {
   readonly url: string
-  /** All requests that the server received: WebSocket handshakes, and requests without an Upgrade header. */
+  /** The received WebSocket handshakes. `requests` contains the requests without an Upgrade header. */
   readonly handshakes: IncomingMessage[]
   readonly requests: IncomingMessage[]
-  /** The open connections of the service. */
+  /** The accepted WebSockets, including closed ones. */
   readonly sockets: WebSocket[]
-  /** The close codes of closed connections. */
+  /** The close codes of the closed WebSockets. */
   readonly closed: { code: number }[]
-  /** If set, handles a handshake instead of accepting it. */
+  /** Handles each handshake. If it is undefined, the service accepts all handshakes. */
   refuse: ((socket: Duplex, request: IncomingMessage) => void) | undefined
-  /** If set, handles an opened WebSocket instead of the echo. */
+  /** Handles each opened WebSocket. If it is undefined, the service sends all messages back. */
   onOpen: ((socket: WebSocket) => void) | undefined
   answer: RequestListener | undefined
   close(): Promise<void>
 }
 
-/** Starts a service that echoes messages and selects the subprotocol `chat` if a client offers it. */
+/** Starts a service that sends all messages back. It selects the subprotocol `chat` if a client offers it. */
 export async function startWebSocketUpstream(): Promise<WebSocketUpstream> {
   const accepting = new WebSocketServer({
     noServer: true,
@@ -83,7 +83,7 @@ interface Asking {
   options?: ClientOptions
 }
 
-/** @throws Error from the package `ws` if the handshake is refused; its message contains the status code */
+/** @throws Error from the package `ws` if the handshake is refused; the error message contains the status code */
 export async function openWebSocket(url: string, asking: Asking = {}): Promise<WebSocketClient> {
   const { token, protocols = [], headers = {}, options } = asking
   const socket = new WebSocket(url.replace(/^http/, 'ws'), protocols, {
@@ -114,7 +114,7 @@ export async function openWebSocket(url: string, asking: Asking = {}): Promise<W
   }
 }
 
-/** Returns the header lines of a handshake, for raw connections. */
+/** The header lines of a WebSocket handshake, for tests that write the bytes of a request themselves. */
 export const handshake = [
   'Connection: Upgrade',
   'Upgrade: websocket',
@@ -122,5 +122,5 @@ export const handshake = [
   'Sec-WebSocket-Version: 13',
 ]
 
-/** Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455 §1.3). */
+/** The value of `Sec-WebSocket-Accept` in the response to `handshake` (RFC 6455 §1.3). */
 export const accepted = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='

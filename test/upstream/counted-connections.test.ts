@@ -1,4 +1,4 @@
-// Every counted use is sent to the upstream, and every refused use stays uncounted, even with a single connection.
+// Tests which requests count as uses if the gateway may open only one connection to the upstream.
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -13,7 +13,7 @@ describeWithServices('counted uses with only one connection to the upstream', ()
   let postgres: string
   let upstream: ScriptedUpstream
   let gateway: TestGateway
-  /** A connection of another program to the same database. */
+  /** A separate connection to the database of the gateway. Tests use it to hold locks. */
   let program: Client
 
   beforeAll(async () => {
@@ -52,8 +52,8 @@ routes:
     return [status, headers.get('x-peage-error')]
   }
   /**
-   * Makes the upstream hold its connection without a response.
-   * @returns a function that releases the connection
+   * Makes the upstream delay its responses.
+   * @returns a function that makes the upstream send the delayed responses
    */
   const silence = () => {
     const waiting: (() => void)[] = []
@@ -69,7 +69,7 @@ routes:
     }
   }
 
-  it('every concurrent use that is counted gets a response, and every other use gets a refusal', async () => {
+  it('if 12 requests arrive at once, each counted request gets a 200, and each other request gets a 503', async () => {
     const users = await Promise.all(Array.from({ length: 12 }, () => newUser(gateway)))
     const before = (await usage()) ?? 0
     const speak = silence()
@@ -104,13 +104,13 @@ routes:
     }
   }
 
-  it('if another request takes the connection while a use is counted, the use waits for the connection again', async () => {
+  it('if another request takes the connection while a request is being counted, the counted request waits for the connection again', async () => {
     const { answer, speak } = await overtaken('/counted')
     setTimeout(speak, 500)
     expect(await answer).toEqual([200, null])
   })
 
-  it('a counted use that waits too long for the connection gets a 504 and stays counted', async () => {
+  it('a counted request that waits too long for the connection gets a 504 and stays counted', async () => {
     const { answer, speak } = await overtaken('/counted-briefly')
     expect(await answer).toEqual([504, 'upstream_timeout'])
     speak()
@@ -128,7 +128,7 @@ routes:
     client.write(requestBytes('GET', '/named', [`Authorization: Bearer ${access}`]))
     await waitingForLocks(gateway.backing.database)
     client.close()
-    // When the gateway reads this request, it has already noticed that the other client left.
+    // When this request gets its response, the gateway has already noticed that `client` closed its connection.
     await call(gateway.url, 'GET', '/unknown')
     await program.query('commit')
     const logged = () => gateway.log.map(line => JSON.parse(line)).find(({ route }) => route === 'named')

@@ -1,4 +1,4 @@
-// If a service responds and closes while an upload is still being sent, the client receives the response.
+// If a service responds and closes the connection during an upload, the client still receives the response.
 import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -7,12 +7,12 @@ import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const uploadBytes = 5_000_000
 /**
- * The number of uploads. The test needs many uploads, because the fault that it looks for affects only about every
- * second one.
+ * The number of uploads in each test. One upload is not enough, because the bug that the tests would find affects only
+ * about half of the uploads.
  */
 const uploads = 20
 
-describe('a service that closes while an upload is still being sent', () => {
+describe('a service that closes the connection during an upload', () => {
   const at = gatewayBefore(
     startScriptedUpstream,
     url => `upstreams:
@@ -40,7 +40,7 @@ routes:
     return answer
   }
 
-  it('delivers its response in each of many uploads', async () => {
+  it('can send a response that the client receives in each of 20 uploads', async () => {
     const refusal =
       'HTTP/1.1 413 Payload Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large'
     respondAndClose(refusal, socket => socket.destroy())
@@ -50,7 +50,7 @@ routes:
     }
   })
 
-  it('never makes a response look complete if a reset cuts it off', async () => {
+  it('never causes a 200 that looks complete if it resets the connection during the response', async () => {
     const cutOff = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf'
     respondAndClose(cutOff, socket => socket.resetAndDestroy())
     for (let i = 0; i < uploads; i += 1) {

@@ -1,5 +1,5 @@
 // If an upstream fails, the client receives a refusal without the upstream's address. If the response head was already
-// sent, the gateway closes the connection.
+// sent to the client, the gateway closes the connection of the client.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -43,7 +43,7 @@ routes:
     }
   }
 
-  /** Checks that a response shows neither the upstream's address nor the error of the client library. */
+  /** Checks that a response contains neither the upstream's address nor an error message of the HTTP library. */
   function expectNoAddress(answer: RawAnswer | undefined): void {
     const said = JSON.stringify([answer?.fields, answer?.body.toString()])
     expect(said).not.toMatch(/127\.0\.0\.1|localhost|invalid:|ECONN|ENOTFOUND|undici|Error:|node_modules/)
@@ -51,9 +51,9 @@ routes:
 
   it.each([
     ['that is down', '/down', 'upstream_unreachable'],
-    ['whose name no connect can resolve', '/unknown', 'upstream_unreachable'],
+    ['whose name cannot be resolved for a new connection', '/unknown', 'upstream_unreachable'],
     ['that does not accept connections', '/deaf', 'upstream_unreachable'],
-    ['whose name never resolved', '/unresolved', 'upstream_unavailable'],
+    ['whose name was never resolved', '/unresolved', 'upstream_unavailable'],
   ])('a request to an upstream %s is refused within the connect timeout', async (_, path, code) => {
     const start = performance.now()
     for (const method of ['GET', 'POST']) {
@@ -68,7 +68,7 @@ routes:
     expect(performance.now() - start).toBeLessThan(4_000)
   })
 
-  it('a target whose name never resolved is listed as unresolved and unhealthy', async () => {
+  it('a target whose name was never resolved is listed as unresolved and unhealthy', async () => {
     const token = at.gateway.adminToken
     const { text } = await call(at.gateway.admin, 'GET', '/admin/v1/routes', { token })
     expect(text).toContain('"http://nobody.invalid (unresolved)"')
@@ -77,7 +77,7 @@ routes:
     )
   })
 
-  it('a GET is retried once when its upstream connection closes, then gets a 502; a POST is sent only once', async () => {
+  it('if the upstream closes the connection without a response, a GET is sent twice and a POST once; then the client gets a 502', async () => {
     says('', true)
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
@@ -90,7 +90,7 @@ routes:
     expect(at.upstream.heads).toBe(3)
   })
 
-  it('a route’s timeout replaces the timeout of its upstream', async () => {
+  it('the timeout of a route replaces the response timeout of its upstream', async () => {
     at.upstream.script = socket => setTimeout(() => socket.write(ok), 900)
     expect((await get('/patient'))?.status).toBe(200)
   })
@@ -135,7 +135,7 @@ routes:
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
       false,
     ],
-  ])('%s becomes a 502', async (_, bytes, andEnds) => {
+  ])('if the upstream sends %s, the client gets a 502', async (_, bytes, andEnds) => {
     says(bytes, andEnds)
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
@@ -161,7 +161,7 @@ routes:
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Length: 9\r\n\r\n',
     ],
   ])(
-    '%s is passed on, cut off or refused with a 502, but never causes an internal error',
+    'if the upstream sends %s, the response is relayed, cut off or replaced by a 502, without an internal error',
     async (_, bytes) => {
       says(bytes)
       const answer = await get('/app/x')
@@ -184,7 +184,7 @@ routes:
     ['an invalid chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n', 'stay'],
     ['a stall', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'stay'],
   ])(
-    '%s in the middle of a response closes the client’s connection, so that the response never looks complete',
+    'after %s in the middle of a response, the gateway closes the client’s connection, so the response never looks complete',
     async (_, bytes, then) => {
       at.upstream.script = socket => {
         socket.write(bytes, () =>
@@ -209,7 +209,7 @@ routes:
     for (let i = 0; i < 3; i++) expect((await get('/app/x'))?.body.toString()).toBe('ok')
   })
 
-  /** Sends a request that holds the only connection of `narrow`. */
+  /** Sends a request that occupies the only connection of the upstream `narrow`. */
   async function holdConnection(): Promise<RawConnection> {
     says('')
     const holder = new RawConnection(at.gateway.url)
@@ -218,7 +218,7 @@ routes:
     return holder
   }
 
-  it('a request waits for a while if every connection is busy, then gets a 503', async () => {
+  it('if every connection stays busy, a request waits until the connect timeout and then gets a 503', async () => {
     const holder = await holdConnection()
     const start = performance.now()
     expectRefusal(await get('/narrow'), 'upstream_unavailable')
@@ -227,11 +227,11 @@ routes:
     holder.close()
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
-    // The upstream has received only the other two requests. So the refused request was not sent later either.
+    // The upstream has received the first and the last request. So the refused request was not sent later either.
     expect(at.upstream.heads).toBe(2)
   })
 
-  it('a waiting request counts as a use only when it gets the connection, and releases the connection if it is then refused', async () => {
+  it('a waiting request is counted only when it gets the connection; if its user has no uses left, it gets a 429 and releases the connection', async () => {
     const { access } = await newUser(at.gateway)
     const holder = await holdConnection()
     const waiting = Promise.all(

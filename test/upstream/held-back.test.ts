@@ -1,4 +1,5 @@
-// A response is paused for a slow client. If the upstream then disconnects, this harms no other request.
+// The gateway pauses a response if its client is slow. If the upstream disconnects during the pause, other requests
+// must still succeed.
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
@@ -39,7 +40,7 @@ routes:
     await upstream?.close()
   })
 
-  /** Sends pieces one by one until the gateway pauses. @returns the bytes sent */
+  /** Sends pieces of a body until the gateway pauses the response. @returns the number of body bytes sent */
   async function fill(socket: Socket, head: string): Promise<number> {
     let sent = 0
     socket.write(head)
@@ -52,20 +53,25 @@ routes:
   }
 
   it.each<[string, string, 'end' | 'resetAndDestroy', 'whole' | 'broken']>([
-    ['ends without a length', `${closing}\r\n`, 'end', 'whole'],
+    ['ends a response without a length', `${closing}\r\n`, 'end', 'whole'],
     ['ends too early', `${closing}Content-Length: 1000000000\r\n\r\n`, 'end', 'broken'],
-    ['ends in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'end', 'whole'],
-    ['is reset without a length', `${closing}\r\n`, 'resetAndDestroy', 'broken'],
-    ['is reset', `${closing}Content-Length: 1000000000\r\n\r\n`, 'resetAndDestroy', 'broken'],
-    ['is reset in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'resetAndDestroy', 'broken'],
+    ['ends an HTTP/1.0 response', 'HTTP/1.0 200 OK\r\n\r\n', 'end', 'whole'],
+    ['resets a response without a length', `${closing}\r\n`, 'resetAndDestroy', 'broken'],
     [
-      'is reset without Connection: close',
+      'resets a response with a length',
+      `${closing}Content-Length: 1000000000\r\n\r\n`,
+      'resetAndDestroy',
+      'broken',
+    ],
+    ['resets an HTTP/1.0 response', 'HTTP/1.0 200 OK\r\n\r\n', 'resetAndDestroy', 'broken'],
+    [
+      'resets a response without Connection: close',
       'HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n',
       'resetAndDestroy',
       'broken',
     ],
   ])(
-    'whose connection %s looks complete only after all of its bytes have arrived',
+    'looks complete to the client only if all of its bytes have arrived; the upstream %s',
     async (_, head, go, becomes) => {
       let sent = 0
       const gone = new Promise<void>(resolve => {

@@ -1,4 +1,4 @@
-// Responses with interim responses, trailers or transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
+// Tests interim responses, trailers and transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -23,8 +23,8 @@ routes:
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
 `,
   )
-  // Each test starts with an open connection. If the upstream then accepts another connection, the first connection was
-  // closed.
+  // Each test starts with one open connection to the upstream. A new connection during the test shows that the gateway
+  // no longer uses the first one.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
@@ -46,10 +46,10 @@ routes:
     ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
     ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
-    // After an HTTP/1.0 interim response, the gateway closes the connection and opens a second one.
+    // After an HTTP/1.0 interim response, the gateway closes the connection and opens a new one.
     ['one before another interim response', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n', 1],
   ])(
-    'an unrequested 100 is skipped, and the next request gets its response: %s',
+    'unrequested 100 responses are skipped, and the next request gets its own response: %s',
     async (_, interim, opened = 0) => {
       says(`${interim}${ok}`)
       const answer = await send()
@@ -71,14 +71,14 @@ routes:
     expect(answers[0]?.fields).toEqual([['link', '</a>']])
   })
 
-  it('a connection that ends after a 100 causes a 502, and the request is not sent again', async () => {
+  it('if the upstream closes the connection after a 100, the client gets a 502, and the request is not sent again', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
     expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
   })
 
-  it('a 100 without a final response causes a 504 after the response timeout', async () => {
+  it('if no final response follows a 100, the client gets a 504 after the response timeout', async () => {
     says('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await send(), 'upstream_timeout')
     expect(at.upstream.heads).toBe(1)
@@ -90,7 +90,7 @@ routes:
     ['GET', 103],
     ['POST', 102],
   ])(
-    'a %s whose upstream sends only %i responses gets a 504 after the response timeout',
+    'a %s to an upstream that sends only interim responses with status %i gets a 504 after the response timeout',
     async (method, status) => {
       let ticks: NodeJS.Timeout | undefined
       at.upstream.script = socket => {
@@ -110,7 +110,7 @@ routes:
     },
   )
 
-  it('a slow client may miss interim responses but never the final response', async () => {
+  it('a slow client can miss interim responses, but never the final response', async () => {
     const hint = `HTTP/1.1 103 Early Hints\r\nLink: </${'a'.repeat(8_000)}>\r\n\r\n`
     const taken = new Promise<void>(resolve => {
       at.upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
@@ -129,8 +129,8 @@ routes:
     expect(hints).toBeLessThan(3_000)
   })
 
-  it('a 100 to an upload is skipped, and the body arrives complete', async () => {
-    // The body ends with an empty line like a request head, so the scripted upstream reports the body as a head.
+  it('if the upstream responds to an upload with a 100, the 100 is skipped, and the complete body arrives', async () => {
+    // The body ends with an empty line, like a request head. So `script` is called again, with the body as `head`.
     let body = ''
     at.upstream.script = (socket, head) => {
       if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
@@ -167,7 +167,7 @@ routes:
     expect([at.upstream.heads, at.upstream.connections]).toEqual([4, 0])
   })
 
-  it('a response with Connection: close in its head closes its connection despite its trailers', async () => {
+  it('the gateway closes the connection after a response with Connection: close, even if a trailer contains Connection: keep-alive', async () => {
     says(trailed('Connection: keep-alive').replace('\r\n', '\r\nConnection: close\r\n'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
@@ -191,7 +191,7 @@ routes:
     [['Transfer-Encoding: chunked', 'Content-Length: 2']],
     [['Content-Length: 2', 'Transfer-Encoding: gzip, chunked']],
   ])(
-    'a response with %j causes a 502; its request is sent only once, and its connection is not used again',
+    'after a response with %j, the client gets a 502, the request is not sent again, and the connection is not used again',
     async lines => {
       says(coded(...lines))
       expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
@@ -214,14 +214,14 @@ routes:
     },
   )
 
-  it('a chunked HTTP/1.0 response closes its connection despite Connection: keep-alive', async () => {
+  it('the gateway closes the connection after a chunked HTTP/1.0 response, even with Connection: keep-alive', async () => {
     says(coded('Connection: keep-alive', 'Transfer-Encoding: chunked').replace('1.1', '1.0'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
     expect([at.upstream.heads, at.upstream.connections]).toEqual([2, 1])
   })
 
-  it('an HTTP/1.0 response with a length and Connection: keep-alive keeps its connection', async () => {
+  it('the gateway reuses the connection after an HTTP/1.0 response with a length and Connection: keep-alive', async () => {
     says('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok')
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')

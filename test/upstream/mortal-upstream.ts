@@ -1,4 +1,4 @@
-// An upstream that a test kills, even with requests in flight, and later revives at the same address.
+// An upstream that a test can stop, even with requests in flight, and start again at the same address.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -12,13 +12,16 @@ export interface MortalUpstream {
   checks: number
   /** The highest number of requests in flight at the same time. */
   most: number
-  /** Handles requests; by default it responds with the name. */
+  /** Handles requests. By default, it responds with `name`. */
   answer: RequestListener
   kill(): Promise<void>
   revive(): Promise<void>
 }
 
-/** Starts an upstream that responds with its name. It counts `/health` separately. @param tls certificate for https */
+/**
+ * Starts an upstream that responds with its name. Requests to `/health` are counted in `checks`, not in `received`.
+ * @param tls the certificate; without it, the upstream uses http
+ */
 export async function startMortal(name: string, tls?: ServerOptions): Promise<MortalUpstream> {
   let server: Server
   let port = 0

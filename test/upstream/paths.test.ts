@@ -1,4 +1,4 @@
-// The upstream receives the bytes of the client's path, except for a prefix that the route strips or rewrites.
+// The upstream receives the client's path byte for byte, unless the route changes it. Repeated slashes are merged.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
@@ -50,7 +50,7 @@ routes:
     '/public/x??a=1&&b=/../..//;x',
     '/public/x?\\|^`{}"<>[]',
     '/public?x=http://evil.example/#'.slice(0, -1),
-  ])('%s is sent byte for byte', async target => {
+  ])('the request target %s is sent to the upstream byte for byte', async target => {
     expect(await sent(target)).toBe(target)
   })
 
@@ -60,7 +60,7 @@ routes:
     ['/public//x//?a=//b', '/public/x/?a=//b'],
     ['http://gw.test/public//x?y', '/public/x?y'],
     ['http://gw.test/public?', '/public?'],
-  ])('%s is sent as %s', async (target, expected) => {
+  ])('the request target %s is sent to the upstream as %s', async (target, expected) => {
     expect(await sent(target)).toBe(expected)
   })
 
@@ -69,7 +69,7 @@ routes:
     ['//old//v1//races//1', '/races/1'],
     ['/whole?x', '/?x'],
     ['/whole/http:/evil.example', '/http:/evil.example'],
-  ])('strip_prefix: %s becomes %s', async (target, expected) => {
+  ])('a route with `strip_prefix` changes %s to %s', async (target, expected) => {
     expect(await sent(target)).toBe(expected)
   })
 
@@ -77,11 +77,11 @@ routes:
     ['/old/v2/c%20s/%31?q', '/new/c%20s/all/%31?q'],
     ['/old/v2/:kind/*', '/new/:kind/all/*'],
     ['/fixed/1?x=2', '/items?x=2'],
-  ])('rewrite: %s becomes %s', async (target, expected) => {
+  ])('a route with `rewrite` changes %s to %s', async (target, expected) => {
     expect(await sent(target)).toBe(expected)
   })
 
-  it('a route with `hosts` matches by the Host header; if no matching route allows the method, the request gets a 405', async () => {
+  it('a route with `hosts` matches only these hosts; if it does not allow the method, the request gets a 405, even if a route without `hosts` allows it', async () => {
     for (const host of ['API.Example.COM.:8080', '[::1]:80']) {
       await sent('/hosted/x', [`Host: ${host}`])
       expect(JSON.parse(at.gateway.log.at(-1) ?? '{}')).toMatchObject({ route: 'hosted' })

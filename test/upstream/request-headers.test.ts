@@ -5,7 +5,7 @@ import { newUser, type TestUser } from '../support/client.ts'
 import { gatewayBefore } from '../support/gateway-before.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/** Headers in which proxies describe the client. Services trust these headers. */
+/** Headers in which proxies describe the client, for example its IP address. Services trust these headers. */
 const clientFields = `
   Client-IP X-Client-IP X-Cluster-Client-IP True-Client-IP X-Real-IP X-Remote-IP X-Remote-Addr
   Remote-Addr X-Originating-IP X-Forwarded Forwarded-For X-Vercel-Forwarded-For CF-Connecting-IP
@@ -63,7 +63,7 @@ routes:
   const of = (fields: [string, string][], name: string) =>
     fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
 
-  it('headers of the client keep their order, case and number', async () => {
+  it('the client’s headers keep their order and case, and repeated headers are not merged', async () => {
     const lines = [
       'X-B: 1',
       'Accept: a/b',
@@ -117,14 +117,14 @@ routes:
     ])
   })
 
-  it('Host is the host of the upstream; Via contains the client’s list, then the gateway', async () => {
+  it('Host contains the host of the upstream; Via contains the entries of the client, then the gateway', async () => {
     const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
     expect(of(fields, 'host')).toEqual([new URL(at.upstream.url).host])
     expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])
     expect(of(fields, 'x-forwarded-host')).toEqual(['API.example.com:8443'])
   })
 
-  it('the X-Forwarded headers contain values that the gateway observed or that a trusted proxy sent', async () => {
+  it('the X-Forwarded headers contain only values that the gateway observed or that a trusted proxy sent', async () => {
     const fields = await received([
       'X-Forwarded-For: 203.0.113.9, 10.1.2.3',
       'X-Forwarded-For: 10.9.9.9',
@@ -198,7 +198,7 @@ routes:
     expect(names.filter(name => seen.includes(name))).toEqual(isTrusted ? names : [])
   })
 
-  it('aliases of the gateway’s headers are dropped, because an upstream may merge them', async () => {
+  it('other spellings of the gateway’s headers, for example with `_`, are dropped, because an upstream may treat both as one header', async () => {
     const fields = await received([
       'x_forwarded_for: 6.6.6.6',
       'X.Forwarded.Proto: ftp',
@@ -214,7 +214,7 @@ routes:
     ['6.6.6.6, 203.0.113.9, 10.0.0.1', '203.0.113.9'],
     ['[2001:db8:2::1]:4711, 2001:db8:1::1', '2001:db8:2::1'],
     [', ,', '127.0.0.1'],
-  ])('the client behind "%s" is the rightmost address that is not trusted', async (forwardedFor, client) => {
+  ])('with X-Forwarded-For "%s", the client is the last untrusted address', async (forwardedFor, client) => {
     await received([`X-Forwarded-For: ${forwardedFor}`])
     await expect.poll(() => at.gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
   })
@@ -233,7 +233,7 @@ routes:
   it.each([
     ['a'.repeat(128), true],
     ['<script>', false],
-  ])('X-Request-Id "%s" is kept: %s', async (sent, isKept) => {
+  ])('with X-Request-Id "%s", whether the upstream receives this ID is %s', async (sent, isKept) => {
     const [id, ...more] = of(await received([`X-Request-Id: ${sent}`]), 'x-request-id')
     expect(more).toEqual([])
     if (isKept) expect(id).toBe(sent)
@@ -257,7 +257,7 @@ routes:
     ['/private/x', false],
     ['/optional/x', false],
     ['/credentials', true],
-  ])('credentials to %s are passed on: %s', async (path, passed) => {
+  ])('whether the upstream receives the credentials of a request to %s is %s', async (path, passed) => {
     const bearer = `Bearer ${user.access}`
     const fields = await received([`Authorization: ${bearer}`, 'X-API-Key: some-key'], path)
     expect([of(fields, 'authorization'), of(fields, 'x-api-key')]).toEqual(
@@ -266,7 +266,7 @@ routes:
     expect([of(fields, 'x-user-id'), of(fields, 'x-user-plan')]).toEqual([[String(user.id)], ['premium']])
   })
 
-  it('on a route with `auth: none`, credentials are passed on unless they are Péage’s own', async () => {
+  it('on a route with `auth: none`, credentials are passed on, except access tokens and API keys of Péage', async () => {
     const theirs = await received(['Authorization: Basic eDp5', 'X-API-Key: theirs'])
     expect([of(theirs, 'authorization'), of(theirs, 'x-api-key')]).toEqual([['Basic eDp5'], ['theirs']])
     at.upstream.received.length = 0
@@ -274,7 +274,7 @@ routes:
     expect([of(ours, 'authorization'), of(ours, 'x-api-key'), of(ours, 'x-user-id')]).toEqual([[], [], []])
   })
 
-  it('forward_email adds x-user-email, percent-encoded to ASCII', async () => {
+  it('with `forward_email`, the upstream receives the user’s email in x-user-email, percent-encoded to ASCII', async () => {
     const sent = [`Authorization: Bearer ${user.access}`, 'X-User-Email: forged@example.com']
     const emailsReceived = async () => {
       at.upstream.received.length = 0

@@ -1,4 +1,4 @@
-// The gateway relays the headers of a response byte for byte, except headers that only a hop or the gateway may set.
+// The gateway relays response headers byte for byte, except hop-by-hop headers and headers reserved for the gateway.
 import { describe, expect, it } from 'vitest'
 import { relayHeaders } from '../../src/upstream/response-head.ts'
 
@@ -18,7 +18,7 @@ describe('the headers of a response', () => {
   })
 
   it.each(['Keep-Alive', 'keep-alive', 'TE', 'Proxy-Status', 'X-Peage-Error', 'X-PEAGE-ERROR', 'Alt-Svc'])(
-    'lose %s, which only a hop or the gateway may set',
+    'are relayed without %s, because it is a hop-by-hop header or reserved for the gateway',
     name => {
       expect(relay([name, 'x', 'X-Kept', 'y'])).toEqual(['X-Kept', 'y', ...added])
     },

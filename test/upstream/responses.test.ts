@@ -25,7 +25,7 @@ routes:
   const added = new Set(['via', 'x-request-id', 'date', 'connection', 'keep-alive'])
   const passed = (answer: RawAnswer) => answer.fields.filter(([name]) => !added.has(name))
 
-  it('headers keep their order, case and number', async () => {
+  it('headers keep their order, and repeated headers are not merged', async () => {
     const answer = await answerTo(
       'HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nX-B: 1\r\nset-cookie: b=2\r\nX-A: \xe9\r\nX-b: 2\r\nVary: a\r\nVary: b\r\nETag: W/"x"\r\nContent-Length: 0\r\n\r\n',
     )
@@ -89,7 +89,7 @@ routes:
     expect([answer.status, passed(answer)]).toEqual([204, []])
   })
 
-  it('the last entry of Via is the gateway, and X-Request-Id contains the ID of the request', async () => {
+  it('the last entry of Via is the gateway; X-Request-Id contains the ID of the request, unless the upstream sends another ID', async () => {
     const answer = await answerTo('HTTP/1.1 200 OK\r\nVia: 1.0 inner\r\nContent-Length: 0\r\n\r\n', 'GET', [
       'X-Request-Id: abc-123',
     ])
@@ -122,7 +122,7 @@ routes:
     ['304 without a length', 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', [['etag', '"x"']]],
     ['205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n', [['content-length', '0']]],
   ])(
-    'a %s is relayed by the rules of its status code, and the connection stays open',
+    'a %s is relayed with only the headers that its status code allows, and the next response arrives',
     async (_, bytes, fields) => {
       const answer = await answerTo(bytes)
       expect([answer.status, passed(answer), answer.body.length]).toEqual([
@@ -143,7 +143,7 @@ routes:
   })
 
   it.each([400, 401, 403, 404, 418, 429, 451, 500, 502, 503, 504, 599])(
-    'a %i of the upstream is relayed unchanged, and its request is sent once',
+    'a response with status %i from the upstream is relayed unchanged, and the request is not sent again',
     async status => {
       const before = at.upstream.heads
       const body = '{"error":"theirs"}'
@@ -211,7 +211,7 @@ routes:
     expect(old?.status).toBe(200)
   })
 
-  it('trailers are passed on, except for names that only the response head or the gateway may set', async () => {
+  it('trailers are passed on, except headers that are allowed only in the response head or only from the gateway', async () => {
     const answer = await answerTo(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\nX-Checksum: def\r\nX-Peage-Error: internal\r\nConnection: close\r\n\r\n',
     )
@@ -232,7 +232,7 @@ routes:
     ['204', 'GET', '204 No Content', '\r\n', ''],
     ['304', 'GET', '304 Not Modified', '\r\n', ''],
     ['with chunks', 'GET', '200 OK', chunks, 'ok'],
-  ])('a response that announces trailers is relayed: %s', async (_, method, status, rest, body) => {
+  ])('only a chunked response keeps its Trailer header: %s', async (_, method, status, rest, body) => {
     const answer = await answerTo(`HTTP/1.1 ${status}\r\nTrailer: X-Checksum\r\nX-A: 1\r\n${rest}`, method)
     expect([answer.status, value(answer, 'x-a'), String(answer.body)]).toEqual([
       Number(status.slice(0, 3)),
@@ -251,7 +251,7 @@ routes:
     expect(answer && value(answer, 'transfer-encoding')).toBeUndefined()
   })
 
-  it('a response without a length is complete when its connection ends', async () => {
+  it('a response without a length is complete when the upstream closes the connection', async () => {
     at.upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
     const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
     expect([answer?.body.toString(), answer?.complete]).toEqual(['to the end', true])

@@ -1,13 +1,13 @@
-// An upstream that responds with exactly the bytes of its script, for example badly framed or cut off.
+// An upstream that sends exactly the bytes that a test specifies, for example an invalid or incomplete response.
 import { createServer, type Socket } from 'node:net'
 
 export interface ScriptedUpstream {
   readonly url: string
-  /** The number of request heads that it has received. */
+  /** The number of received request heads. */
   heads: number
-  /** The number of connections that it has accepted. */
+  /** The number of accepted connections. */
   connections: number
-  /** Called when a request head has arrived. */
+  /** Called for each received request head. */
   script: (socket: Socket, head: string) => void
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// A slow client never holds so many connections to a service that requests of other clients are refused.
+// A slow client cannot occupy all connections to a service. So requests of other clients still get a connection.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -6,7 +6,7 @@ import { newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type MortalUpstream, startMortal } from './mortal-upstream.ts'
 
-/** A long limit, because the machine may be busy. */
+/** Options of polls. The timeout is long, because the machine may be busy. */
 const patiently = { timeout: 25_000 }
 
 const large = 'Content-Length: 1000000'
@@ -33,7 +33,7 @@ routes:
   - { name: pair, path: /pair/*, upstream: pair, auth: none }
 `)
   })
-  /** Restores the default responses: the name of the service, or a download that never ends. */
+  /** Makes both services respond with their name. If the path ends in `/download`, the response never ends. */
   function answerAsUsual(): void {
     for (const one of [service, other]) {
       one.answer = (request, response) => {
@@ -125,7 +125,7 @@ routes:
     expect((await get('/app/x'))?.status).toBe(200)
   })
 
-  it('the refusal of a request above the limit contains the limit and the time to retry', async () => {
+  it('if a request exceeds the limit of its client, the refusal contains the limit and the time to wait before a retry', async () => {
     many(3, () => begin('GET', '/few/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(3)
     const answer = await get('/few/x', { from: slow })
@@ -147,7 +147,7 @@ routes:
     expect(answers.map(answer => answer?.status).sort()).toEqual([429, 429, 503, 503, 503])
   })
 
-  it('if the limit per client equals the number of connections, a request waits for a connection', async () => {
+  it('if the limit per client equals the number of connections, a further request waits for a connection and then gets a 503', async () => {
     many(2, () => begin('GET', '/all/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(2)
     expectRefusal(await get('/all/x', { from: slow }), 'upstream_unavailable')
@@ -179,7 +179,7 @@ routes:
     expect(await used()).toBe(1)
   })
 
-  it('a request with Expect: 100-continue is refused without a 100', async () => {
+  it('a request with Expect: 100-continue that exceeds the limit is refused without a 100', async () => {
     many(3, () => begin('GET', '/few/download', { from: slow }))
     await expect.poll(() => service.received.length, patiently).toBe(3)
     const lines = ['Content-Length: 5', 'Expect: 100-continue']
@@ -202,7 +202,7 @@ routes:
     it.each([
       ['with a length', ['Content-Length: 5'], 'fi', 've!'],
       ['in chunks', ['Transfer-Encoding: chunked'], '2\r\nfi\r\n', '3\r\nve!\r\n0\r\n\r\n'],
-    ])('%s is read completely before a connection is taken', async (_, lines, first, rest) => {
+    ])('%s is read completely before its request occupies a connection', async (_, lines, first, rest) => {
       const connections = many(12, () => begin('POST', '/few/x', { from: slow }, lines, first))
       await new Promise(resolve => setTimeout(resolve, 300))
       expect(service.received).toHaveLength(0)
@@ -220,7 +220,7 @@ routes:
       expect(service.received).toHaveLength(1)
     })
 
-    it('in chunks that does not end within a second is forwarded while it arrives', async () => {
+    it('is forwarded while it arrives if it is chunked and does not end within a second', async () => {
       service.answer = (request, response) => {
         response.writeHead(200)
         request.on('data', chunk => response.write(`echo ${chunk}`)).on('end', () => response.end())

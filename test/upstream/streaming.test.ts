@@ -1,4 +1,4 @@
-// Bodies stream through the gateway in both directions at once, and are never buffered in memory.
+// The gateway streams bodies in both directions at once, and never buffers a large body in memory.
 import { createHash } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
@@ -9,7 +9,7 @@ import { embeddedSetup } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 
-/** Returns a stream of `bytes` pseudo-random bytes, which are the same in each run and generated on demand. */
+/** Returns a stream of this many bytes. The content is the same in each run, and is generated on demand. */
 function noise(bytes: number): Readable {
   const block = createHash('sha512').update('noise').digest()
   const chunk = Buffer.alloc(65_536, block)
@@ -47,7 +47,7 @@ describe('streaming', () => {
     })
 
   it.each([
-    ['declared', { 'content-length': String(16 * mebibyte) } as Record<string, string>],
+    ['with a declared length', { 'content-length': String(16 * mebibyte) } as Record<string, string>],
     ['chunked', {} as Record<string, string>],
   ])('bodies of 16 MiB arrive unchanged in both directions (%s)', async (_, headers) => {
     const seen: string[] = []
@@ -62,7 +62,7 @@ describe('streaming', () => {
     expect(response.headers['content-length']).toBe(headers['content-length'])
   })
 
-  it('a slow reader slows the upstream down, and the response is not buffered in memory', async () => {
+  it('a slow client slows the upstream down, and the response is not buffered in memory', async () => {
     let written = 0
     at.upstream.answer = (_, response) => {
       const source = noise(256 * mebibyte)
@@ -72,7 +72,7 @@ describe('streaming', () => {
     const response = await send('/public/x', undefined, {}, 'GET')
     response.pause()
     const settled = await stable(() => written)
-    // The sent bytes are in socket buffers, which hold a few MiB. The gateway itself buffers nothing.
+    // The bytes that the upstream could send are in socket buffers of a few MiB. The gateway itself buffers nothing.
     expect(settled).toBeLessThan(48 * mebibyte)
     let received = 0
     for await (const chunk of response) received += (chunk as Buffer).length
@@ -98,7 +98,7 @@ describe('streaming', () => {
     expect(await text(response)).toBe(String(256 * mebibyte))
   })
 
-  it('request and response flow at the same time: each chunk comes back before the client sends the next one', async () => {
+  it('request and response flow at the same time, so each chunk comes back before the client sends the next one', async () => {
     at.upstream.answer = (request, response) => {
       response.writeHead(200)
       request.on('data', (chunk: Buffer) => response.write(`echo ${chunk}`))
@@ -145,7 +145,7 @@ describe('streaming', () => {
     },
   )
 
-  it('the bytes of a body arrive unchanged, including big integers, charsets and broken UTF-8', async () => {
+  it('a body arrives byte for byte, even with big integers, other charsets or invalid UTF-8', async () => {
     const bodies = [
       Buffer.from('{"id":12345678901234567890,"n":1.0,"e":1e400,"a":1,"a":2, "z" : null }\n'),
       Buffer.from('{"name":"\xe9\xff\0"}', 'latin1'),

@@ -15,7 +15,7 @@ describe('https targets', () => {
   beforeAll(async () => {
     named = await startMortal('named', { cert: courses.cert, key: courses.key })
     numbered = await startMortal('numbered', { cert: first.cert, key: first.key })
-    // The certificates are self-signed, so each one is its own authority.
+    // The certificates are self-signed, so each certificate is its own certificate authority.
     const [byName, byAddress] = [courses.files.cert, first.files.cert]
     gateway = await startGateway(`upstreams:
   named: { targets: ['${named.url}'], tls: { ca: '${byName}', server_name: courses.internal } }
@@ -41,13 +41,13 @@ ${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     for (let i = 0; i < 3; i++) expect((await get('/named'))?.body.toString()).toBe('named')
     const [request] = named.received
     expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
-    // `server_name` changes only the name in the handshake. The Host header still names the target.
+    // `server_name` changes only the name in the handshake. The Host header still contains the host of the target.
     expect(request?.headers.host).toBe(new URL(named.url).host)
     // All requests used one connection, so the server name was the same for all requests.
     expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
   })
 
-  it('are verified by their address if the certificate contains it', async () => {
+  it('are verified with their IP address if the certificate contains this address', async () => {
     expect((await get('/numbered'))?.body.toString()).toBe('numbered')
   })
 

@@ -1,5 +1,5 @@
-// If the record of a user shows no remaining uses, the user is cached. The entry is valid until the day ends or the
-// record changes.
+// The gateway caches which users have no uses left. An entry is valid until the day ends or the record of the user
+// changes.
 import { describe, expect, it } from 'vitest'
 import { createExhaustedUsers } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
@@ -12,7 +12,7 @@ function stage(maxUsers = 10) {
 }
 
 describe('a user without remaining uses', () => {
-  it('is found in the cache only on the same day', () => {
+  it('is found in the cache only on the day of the entry', () => {
     const { spent } = stage()
     expect(spent.get(1) === day).toBe(false)
     spent.beginRead()(1, day)
@@ -22,7 +22,7 @@ describe('a user without remaining uses', () => {
     expect(spent.get(1) === '2096-02-27').toBe(false)
   })
 
-  it('is removed from the cache when the record changes, but not when another record changes', () => {
+  it('is removed from the cache when the record of this user changes, but not when another record changes', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.tell('user 2')
@@ -32,7 +32,7 @@ describe('a user without remaining uses', () => {
     expect(spent.get(1) === day).toBe(false)
   })
 
-  it('is not cached if a change or a gap was notified during the read', () => {
+  it('is not cached if the change feed reports a change or a gap while the record is read', () => {
     const { feed, spent } = stage()
     const changed = spent.beginRead()
     feed.tell('user 1')
@@ -47,7 +47,7 @@ describe('a user without remaining uses', () => {
     expect(spent.get(1) === day).toBe(true)
   })
 
-  it('while the feed is not fresh, is not found in the cache and not added to it', () => {
+  it('is neither found in the cache nor added to it while the change feed is not fresh', () => {
     const { feed, spent } = stage()
     spent.beginRead()(1, day)
     feed.trust(false)

@@ -11,7 +11,7 @@ describe('the UTC day', () => {
     expect(utcDay(at('2024-03-01T01:00:00+02:00'))).toBe('2024-02-29')
   })
 
-  it('has at least one remaining second; the number of seconds is rounded up', () => {
+  it('has at least one remaining second, because the remaining seconds are rounded up', () => {
     expect(secondsToMidnight(at('2024-02-29T00:00:00.000Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T00:00:00.001Z'))).toBe(86_400)
     expect(secondsToMidnight(at('2024-02-29T23:59:58.999Z'))).toBe(2)
@@ -19,13 +19,13 @@ describe('the UTC day', () => {
     expect(secondsToMidnight(at('2024-02-29T23:59:59.999Z'))).toBe(1)
   })
 
-  it('ends with the first moment of the next day', () => {
+  it('ends when the next day starts', () => {
     for (const text of ['2024-02-29T00:00:00.000Z', '2024-02-29T23:59:59.999Z']) {
       expect(new Date(periodEndMs('day', at(text)))).toEqual(new Date('2024-03-01T00:00:00Z'))
     }
   })
 
-  it('starts 48 hours before the end of the following day', () => {
+  it('starts 48 hours before the next day ends', () => {
     expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

@@ -1,4 +1,4 @@
-// Every change to a user is recorded exactly once, in the same transaction and in the order of the changes.
+// Every change to a user is recorded exactly once, in the transaction of the change and in the order of the changes.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -33,7 +33,7 @@ describeOverSetups('the recorded changes to users', ({ openDatabase: open }) => 
     expect(changes).toEqual([{ type: 'user.created', user: await users.findById(id) }])
   })
 
-  it('each changed field is recorded with the committed user, and an unchanged field is not recorded', async () => {
+  it('each changed field is recorded together with the new state of the user, and an unchanged field is not recorded', async () => {
     const { users, changes, id } = await openUser()
     changes.length = 0
     await users.update(id, { plan: 'free', is_active: 1, email_verified: false })

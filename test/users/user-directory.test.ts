@@ -1,4 +1,4 @@
-// The pages of users are complete and ordered, and the database reads them with an index.
+// Lists of users are complete and sorted, and the database reads each page with an index.
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -59,7 +59,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     },
   )
 
-  it('returns for a number the users whose email starts with the number and the user whose ID it is, each once', async () => {
+  it('searches for a number at the start of emails and among IDs, and returns each user once', async () => {
     const id = ids.get('z@example.com') ?? 0
     expect(await all({ prefix: '12', id }, 1)).toEqual(['123@example.com', '12@example.com', 'z@example.com'])
     expect(await all({ prefix: '12', id: ids.get('12@example.com') }, 50)).toHaveLength(2)
@@ -73,7 +73,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect((await directory.page({}, after, 1)).users[0]?.email).toBe(emails[2])
   })
 
-  it('filters users by plan and by activity', async () => {
+  it('filters users by plan and by whether they are active', async () => {
     const id = ids.get('z@example.com') ?? 0
     await database.query("update users set plan = 'pro', is_active = 0 where id = $1", [id])
     expect(await all({ plan: 'pro' }, 5)).toEqual(['z@example.com'])
@@ -83,7 +83,7 @@ describeOverSetups('the directory of users', ({ openDatabase: open }) => {
     expect(await all({ email: 'z@example.com', plan: 'free' }, 5)).toEqual([])
   })
 
-  it('if there are many users, uses an index to read a page', async () => {
+  it('uses an index to read a page if there are many users', async () => {
     await database.query(
       "insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 5000) n",
     )

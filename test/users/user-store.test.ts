@@ -30,7 +30,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     )[0]?.plan
   }
 
-  it('a new user is active and has no uses; user and subscription have the plan "free"', async () => {
+  it('a new user is active and has no uses; the user and the subscription have the plan "free"', async () => {
     const { id, email } = await create()
     expect(await users.findById(id)).toEqual({
       id,
@@ -105,7 +105,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
     expect(await subscribedPlan(nobody)).toBeUndefined()
   })
 
-  it('a reset sets the uses of the day to 0', async () => {
+  it('a usage reset sets the user’s uses of the day to 0', async () => {
     const { id } = await create()
     await database.query("update users set daily_usage = 3, last_usage_date = '2026-02-03' where id = $1", [
       id,
@@ -132,7 +132,7 @@ describeOverSetups('the records of users', ({ openDatabase: open }) => {
       expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })
 
-    it('are deleted when the user is deleted, and so is the subscription', async () => {
+    it('are deleted together with the user, and the subscription is deleted too', async () => {
       const room = await openRoom(database)
       const id = await room.register('deleted@example.com')
       const { refresh_token } = await room.accounts.login({

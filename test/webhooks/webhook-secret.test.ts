@@ -20,7 +20,7 @@ describe('a webhook secret', () => {
     expect(secrets.unseal(sealedSecret, 2)).toBeUndefined()
   })
 
-  it('that was stored before auth.key_secret was set can still be read', async () => {
+  it('can still be read if it was stored before auth.key_secret was set', async () => {
     expect(createWebhookSecrets(await createSealer('set later')).unseal(secret, 1)).toBe(secret)
   })
 

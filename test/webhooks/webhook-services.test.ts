@@ -24,7 +24,7 @@ afterEach(async () => {
   await database.close()
 })
 
-it('a replaced secret that no longer signs is deleted within minutes', async () => {
+it('a replaced secret is deleted within minutes after it is no longer used for signatures', async () => {
   let time = Date.now()
   const stored = storedIn(database, () => time)
   const id = await stored.receiving('https://a.test/')

@@ -38,8 +38,8 @@ export interface AdminEndpoint {
   /** The operation must have exactly one successful response. */
   readonly operation: OperationOfOperators
   /**
-   * Whether the audit records every refusal. The default is false for `GET`, and true for other methods. If false, the
-   * audit records only calls that the operator's role does not allow.
+   * Whether the audit records every refusal. The default is false for `GET`, and true for other methods. If false,
+   * the only recorded refusals are calls that the role of the operator does not allow.
    */
   readonly auditsRefusals?: boolean
   readonly headers?: Readonly<Record<string, string>>

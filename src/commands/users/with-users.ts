@@ -47,7 +47,7 @@ export async function withUsers(
 }
 
 /**
- * Runs `work` like `withUsers`, with a configuration that is already loaded.
+ * Does the same as `withUsers`, but with a configuration that is already loaded.
  * @param onDatabase runs instead of `work` if no gateway uses the data folder
  * @returns the result of `work`
  */

@@ -1,4 +1,4 @@
-// Normalizes header names like the most lenient upstream, and lists the names that only the gateway may set.
+// Normalizes header names as the most lenient upstream does, and lists the names that only the gateway may set.
 
 /**
  * Returns the same text for names that CGI, WSGI and PHP map to one variable, for example `X-User-Id`, `x_user_id` and

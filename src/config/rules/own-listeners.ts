@@ -46,7 +46,8 @@ function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
 }
 
 /**
- * Returns both IP addresses of `localhost`. Returns an IP address in canonical form, and any other name in lower case.
+ * For `localhost`, returns both of its IP addresses. For an IP address, returns its canonical form. For any other name,
+ * returns the name in lower case.
  */
 function addressesOf(host: string): string[] {
   const name = host.toLowerCase().replace(/\.$/, '')

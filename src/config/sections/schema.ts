@@ -87,7 +87,7 @@ export type UpstreamConfig = Decoded<typeof upstream>
 
 type MailSection = NonNullable<DecodedConfig['mail']>
 
-/** The mail settings. `Config` contains none if `mail.smtp` is empty. */
+/** The mail settings. If `mail.smtp` is empty, `Config` contains no mail settings. */
 export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   smtp: NonNullable<MailSection['smtp']>
   from: NonNullable<MailSection['from']>

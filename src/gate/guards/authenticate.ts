@@ -170,7 +170,7 @@ async function orInvalid(
   }
 }
 
-/** Returns the header of a 401. The header contains `error` only if the request has a token (RFC 6750 §3). */
+/** Returns the header `WWW-Authenticate` of a 401. It contains `error` only if the request has a token (RFC 6750 §3). */
 export function challenge({
   isTokenPresented,
 }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {

@@ -10,8 +10,8 @@ interface Options {
 }
 
 /**
- * Opens tracing, unless `settings` is undefined. Call this once per process. The SDK itself reads the settings from the
- * environment.
+ * Opens tracing, unless `settings` is undefined. Call this once per process. The endpoint is not passed on, because the
+ * SDK reads it from the environment.
  */
 export async function openTracing(
   settings: TracingSettings | undefined,

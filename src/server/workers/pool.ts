@@ -39,7 +39,7 @@ export async function serveByWorkers({ startConfig, config, logger }: GatewayPro
         }
         return {
           async commit() {
-            // Workers that start after this use the new configuration.
+            // From now on, each worker that starts gets the new configuration.
             config.activate(next)
             const late = (await Promise.all(slots.map(commitIn))).filter(slot => slot !== undefined)
             return {

@@ -20,7 +20,7 @@ export interface LeasedDelivery {
   secret: string
   secret_before: string | null
   registration: number
-  /** Whether this is the last attempt, because an operator requested one more attempt of a failed delivery. */
+  /** True if an operator requested one more attempt of a failed delivery. No other attempt follows. */
   is_last: boolean
 }
 
@@ -85,8 +85,8 @@ export function createLeaseStore(
         perReceiver,
         [...busyReceivers.keys()],
         [...busyReceivers.values()],
-        // The normal class leases nothing for the receivers in this list. The slow class leases only for these
-        // receivers.
+        // For the slow class, the list contains the only receivers to lease for. For the normal class, it contains the
+        // receivers to skip.
         slotClass === 'slow'
           ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
           : [...slowReceivers, ...fullReceivers],

@@ -33,7 +33,7 @@ const noDatabase = {
 const under = (sealer: Sealer) => createCodeDerivation(createCodeKeys(noDatabase, sealer))
 
 describe('the code and the token that are derived from a row', () => {
-  it('are always the same for this row: the code has 8 digits, and the token contains the row id', async () => {
+  it('are always the same for this row, with 8 digits in the code and the row id in the token', async () => {
     const { code, token } = await under(sealers.first).codeOf(row)
     expect(code).toMatch(/^\d{8}$/)
     expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/)
@@ -41,7 +41,7 @@ describe('the code and the token that are derived from a row', () => {
     expect(await under(await createSealer('the first secret')).codeOf(row)).toEqual({ code, token })
   })
 
-  it('have no preferred first digit: codes start with each digit equally often, also with 0', async () => {
+  it('have no preferred first digit, so about equally many codes start with each digit, including 0', async () => {
     const firstDigits = new Map<string, number>()
     for (let user_id = 1; user_id <= 5_000; user_id += 1) {
       const { code } = await under(sealers.first).codeOf({ ...row, user_id })
@@ -61,7 +61,7 @@ describe('the code and the token that are derived from a row', () => {
     { session_epoch: 4 },
     { new_email: 'eve@example.org' },
     { new_email: null },
-  ])('do not match a row with the different values %j', async other => {
+  ])('do not match a row that differs only in %j', async other => {
     const derivation = under(sealers.first)
     const { code, token } = await derivation.codeOf(row)
     expect(await derivation.isCode({ ...row, ...other }, code)).toBe(false)

@@ -1,4 +1,4 @@
-// Tests whose account a person of another identity provider gets, on both databases.
+// Tests which account is found or created when a person signs in with an identity provider, on both databases.
 import { beforeEach, expect, it } from 'vitest'
 import {
   AccountExists,
@@ -14,7 +14,7 @@ const issuer = 'https://accounts.example.com'
 const now = new Date('2026-01-02T03:04:05Z')
 const ada = { issuer, sub: 'ada-1', email: 'ada@example.com' }
 
-describeOnBothSetups('the decision', setup => {
+describeOnBothSetups('a sign-in with an identity provider', setup => {
   let database: Database
   let changes: UserChange[]
   let store: ReturnType<typeof createSignInStore>
@@ -72,7 +72,7 @@ describeOnBothSetups('the decision', setup => {
     database.query('select issuer, sub, user_id, email from identities order by issuer, sub')
   const kinds = () => changes.map(({ type }) => type)
 
-  it('creates an account without a password for an unknown person, once', async () => {
+  it('creates an account without a password for an unknown person, and a second sign-in creates nothing', async () => {
     const first = await signIn(ada, { firstPlan: 'basic' })
     expect(first).toEqual({ session: first.session, isNew: true, hasChanged: false })
     expect(
@@ -85,7 +85,7 @@ describeOnBothSetups('the decision', setup => {
     expect(kinds()).toEqual(['user.created'])
   })
 
-  it('signs a known person in, whatever the settings of the provider and the email are now', async () => {
+  it('finds the account of a known person, even if the settings or the email have changed', async () => {
     const { session } = await signIn(ada)
     const later = { issuer, sub: ada.sub, email: undefined }
     expect((await signIn(later, { link: false, register: false })).session).toBe(session)
@@ -96,7 +96,7 @@ describeOnBothSetups('the decision', setup => {
     ])
   })
 
-  it('refuses an inactive user, with a known identity and with a verified email', async () => {
+  it('is refused for an inactive user, even with a known identity or with the same verified email', async () => {
     const { session } = await signIn(ada)
     await database.query('update users set is_active = 0 where id = $1', [session])
     expect(await refusal(signIn(ada))).toBe('credentials_invalid')
@@ -104,16 +104,16 @@ describeOnBothSetups('the decision', setup => {
     expect(await identities()).toHaveLength(1)
   })
 
-  it('refuses an unknown person without a verified email', async () => {
+  it('is refused for an unknown person without a verified email', async () => {
     expect(await refusal(signIn({ ...ada, email: undefined }))).toBe('provider_email_unverified')
   })
 
-  it('refuses an unknown person if registration is closed', async () => {
+  it('is refused for an unknown person if registration is closed', async () => {
     expect(await refusal(signIn(ada, { register: false }))).toBe('registration_closed')
     expect(await database.query('select from users')).toEqual([])
   })
 
-  it('links an account with the same verified email, and changes nothing else', async () => {
+  it('links the person to the account with the same verified email, and changes nothing else in it', async () => {
     const id = await account(ada.email, { verified: true })
     expect(await signIn(ada)).toEqual({ session: id, isNew: false, hasChanged: true })
     expect(kinds()).toEqual(['user.identity_linked'])
@@ -122,13 +122,13 @@ describeOnBothSetups('the decision', setup => {
     ])
   })
 
-  it('does not link an account whose email is not verified without a proof', async () => {
+  it('without a proof, does not link the person to an account with the same unverified email', async () => {
     await account(ada.email)
     expect(await refusal(signIn(ada))).toBe('account_exists')
     expect(await identities()).toEqual([])
   })
 
-  it('links it with the right password, and verifies the email', async () => {
+  it('with the right password, links the person to an account with the same unverified email, and verifies the email', async () => {
     const id = await account(ada.email)
     await expect(signIn(ada, { proof: { checkedHash: 'replaced' } })).rejects.toThrow()
     expect(await identities()).toEqual([])
@@ -139,7 +139,7 @@ describeOnBothSetups('the decision', setup => {
     ])
   })
 
-  it('links it with a reset, which removes the password, sessions and other identities', async () => {
+  it('with the proof `reset`, links the person and removes the password, sessions and other identities of the account', async () => {
     const id = await account(ada.email)
     await database.query(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_epoch)
@@ -159,7 +159,7 @@ describeOnBothSetups('the decision', setup => {
     expect(await identities()).toEqual([{ ...ada, user_id: id }])
   })
 
-  it('with `link: false`, links a verified account only with the password', async () => {
+  it('with `link: false`, links the person to an account with the same verified email only if the password is right', async () => {
     const id = await account(ada.email, { verified: true })
     expect(await refusal(signIn(ada, { link: false }))).toBe('account_exists')
     expect(await refusal(signIn(ada, { link: false, proof: 'reset' }))).toBe('account_exists')
@@ -167,7 +167,7 @@ describeOnBothSetups('the decision', setup => {
     expect(kinds()).toEqual(['user.identity_linked'])
   })
 
-  it('refuses another person of the same issuer for good, whatever the proof is', async () => {
+  it('is permanently refused, with every proof, if another person of the same issuer is linked to the account', async () => {
     await signIn(ada)
     const other = { ...ada, sub: 'ada-2' }
     await database.query("update users set password_hash = 'right'")
@@ -179,7 +179,7 @@ describeOnBothSetups('the decision', setup => {
     expect(await identities()).toHaveLength(1)
   })
 
-  it('keeps nothing of a failed attempt', async () => {
+  it('stores nothing if it fails', async () => {
     const request: SignInRequest<never> = {
       person: ada,
       rules: { link: true, register: true, firstPlan: 'free' },
@@ -217,7 +217,7 @@ describeOnBothSetups('the decision', setup => {
     expect(await identities()).toHaveLength(1)
   })
 
-  it('links one of two persons with one email at two issuers, or both, but creates one account', async () => {
+  it('creates one account for two persons with the same email at two issuers, and links both persons to it', async () => {
     const persons = [ada, { ...ada, issuer: 'https://other.example.com' }]
     const results = await Promise.all(persons.map(person => signIn(person)))
     expect(new Set(results.map(({ session }) => session)).size).toBe(1)

@@ -22,7 +22,7 @@ const storedOf = (text: string) => {
 
 describe('a hash of another system', () => {
   it.each(foreignVectors)(
-    'is accepted, and only its password matches it ($system, $format)',
+    'is accepted, and only the right password matches it ($system, $format)',
     async ({ format, password, hash, stored = hash }) => {
       expect(readForeignHash(hash)).toEqual({ hash: stored, format })
       expect(await passwords.verify(stored, password)).toBe(true)
@@ -41,7 +41,7 @@ describe('a hash of another system', () => {
     },
   )
 
-  it('is accepted with and without padding, and with `.` for `+`', async () => {
+  it('is accepted with and without base64 padding, and with `.` instead of `+`', async () => {
     const variants = [
       '$scrypt$ln=16384,r=8,p=1$2npRo7P03Mt8keSoMbyD/tKFWyUzjiQf2svUaNDSrhA$MiCzNcIplSMqSBrm4HckjYqYhaVPPjTARTzwB1cVNYE',
       '$pbkdf2-sha256$100000$1jP.5Zxpxgtee/iPxGgOz0RfE9/KJuDElP1ley4VxXc=$QJxzfvdbHYBpydCbHoFg3GJEqMFULwskiuqiJctoYpI=',
@@ -55,7 +55,7 @@ describe('a hash of another system', () => {
     expect(storedOf(String(foreignVectors[2]?.hash).replace('+', '.'))).toBe(foreignVectors[2]?.stored)
   })
 
-  it('of Firebase is accepted in the plain and the URL-safe alphabet', async () => {
+  it('is accepted in plain and in URL-safe base64 if it is from Firebase', async () => {
     for (const { hash, password } of foreignVectors.filter(({ format }) => format === 'fbscrypt')) {
       const urlSafe = hash
         .replaceAll('+', '-')
@@ -137,20 +137,20 @@ describe('the limits of a foreign hash', () => {
     ['Firebase with a hash of 64 bytes', firebase(), firebase({ hash: 65 })],
     ['Firebase with a salt of 4 bytes', firebase({ salt: 4 }), firebase({ salt: 3 })],
     ['Firebase with version 1', firebase(), firebase().replace('v=1', 'v=2')],
-  ])('accept %s, and nothing beyond', async (_, within, beyond) => {
+  ])('accept %s, and refuse a hash just beyond this limit', async (_, within, beyond) => {
     expect(accepts(within)).toBe(true)
     expect(accepts(beyond)).toBe(false)
     if (!within.startsWith('$argon2')) expect(await passwords.verify(beyond, 'un mot de passe')).toBe(false)
   })
 
-  it('of scrypt can be computed', async () => {
+  it('allow only scrypt hashes that can be computed', async () => {
     for (const hash of [scrypt(15, 1, 1), scrypt(1, 1, 1), scrypt(2, 1, 2 ** 15), scrypt(18, 8, 1)])
       expect(await passwords.verify(hash, 'un mot de passe')).toBe(false)
   })
 })
 
 describe('bcrypt', () => {
-  // bcrypt.hashpw(('é'*40).encode()[:72], bcrypt.gensalt(5)), Python bcrypt 3.2
+  // Created with Python bcrypt 3.2: bcrypt.hashpw(('é'*40).encode()[:72], bcrypt.gensalt(5))
   const of72Bytes = '$2b$05$2SMOo3ZwkTtx1Tv0xccY0.QQOydxopbADDl5hG8QQJ3scvAVoGM4C'
 
   it('reads the first 72 bytes of a password, and accepts passwords of up to 1,024 characters', async () => {
@@ -160,8 +160,8 @@ describe('bcrypt', () => {
     expect(await passwords.verify(of72Bytes, 'é'.repeat(1025))).toBe(false)
   })
 
-  it('reads a NUL like any other byte', async () => {
-    // Programs in C and PHP refuse a NUL, so the library computes the hash.
+  it('treats a NUL in a password as an ordinary byte', async () => {
+    // The bcrypt programs in C and PHP refuse passwords with a NUL, so the library computes the hash.
     const { hash } = await import('@node-rs/bcrypt')
     const stored = await hash('before\0after', 4)
     expect(await passwords.verify(stored, 'before\0after')).toBe(true)
@@ -214,7 +214,7 @@ describe('the reason for a refusal', () => {
     expect(problemOf(text)).toContain(name)
   })
 
-  it.each(['', '!'])('for %j is that it is not a hash', text => {
+  it.each(['', '!'])('is that the text %j is not a hash', text => {
     expect(problemOf(text)).toContain('not a hash')
   })
 
@@ -246,7 +246,7 @@ describe('any text', () => {
       .map(([{ hash }, at, inserted]) => hash.slice(0, at) + inserted + hash.slice(at + 1)),
   )
 
-  it('is either accepted within the limits or refused with a reason, and a stored text is accepted again', () => {
+  it('is either accepted within the limits or refused with a reason, and the stored form of an accepted text is accepted again', () => {
     fc.assert(
       fc.property(texts, text => {
         const read = readForeignHash(text)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readCookies, writeCookie } from '../../../src/admin/console/cookies.ts'
 
 describe('the cookie of the console', () => {
-  it('is read only by its exact name', () => {
+  it('is found only if its name matches exactly, including upper and lower case', () => {
     const header =
       'a=b; peage-console=plain; __Host-peage-console=secure; peage-console=again; Peage-Console=other'
     expect(readCookies(header, false)).toEqual(['plain', 'again'])

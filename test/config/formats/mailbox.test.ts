@@ -1,4 +1,5 @@
-// Tests that only a single mailbox of RFC 5321 receives mail, and never a text that contains a second address.
+// Tests that a text is accepted as a mail address only if it is exactly one mailbox of RFC 5321. A text with a second
+// address is refused.
 import { expect, it } from 'vitest'
 import { isMailbox } from '../../../src/config/formats/mailbox.ts'
 

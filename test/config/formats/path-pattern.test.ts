@@ -23,7 +23,7 @@ describe('a declared path', () => {
     ['/caf%C3%A9/%3Aid/%2A', [literal('café'), literal(':id'), literal('*')], false],
     ['/v%7Bn%7D/x', [literal('v{n}'), literal('x')], false],
     ['/É/a:b/100%25', [literal('É'), literal('a:b'), literal('100%')], false],
-  ])('like %s is parsed into segments', (path, segments, wildcard) => {
+  ])('%s is parsed into segments', (path, segments, wildcard) => {
     expect(parsePathPattern(path)).toEqual({ segments, wildcard })
   })
 })
@@ -35,7 +35,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*', false],
     ['/a/:x', '/a/b', false],
     ['/a/b', '/a/:x', false],
-  ])('like %s and %s match the same paths: %s', (a, b, same) => {
+  ])('%s and %s: whether they match the same paths is %s', (a, b, same) => {
     expect(comparisonKey(parsePathPattern(a)) === comparisonKey(parsePathPattern(b))).toBe(same)
   })
 
@@ -47,7 +47,7 @@ describe('two declared paths', () => {
     ['/a', '/a/b', false],
     ['/a/b', '/a/c', false],
     ['/a/b/*', '/a', false],
-  ])('%s and %s overlap or not (%s)', (a, b, shared) => {
+  ])('%s and %s: whether they overlap is %s', (a, b, shared) => {
     expect(overlap(parsePathPattern(a), parsePathPattern(b))).toBe(shared)
     expect(overlap(parsePathPattern(b), parsePathPattern(a))).toBe(shared)
   })
@@ -58,7 +58,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*'],
     ['/a/*', '/:x/*'],
     ['/a/:x', '/:x/b'],
-  ])('have an order: %s is more specific than %s', (a, b) => {
+  ])('have an order, in which %s is more specific than %s', (a, b) => {
     expect(isMoreSpecific(parsePathPattern(a), parsePathPattern(b))).toBe(true)
     expect(isMoreSpecific(parsePathPattern(b), parsePathPattern(a))).toBe(false)
   })
@@ -84,7 +84,7 @@ describe('two declared paths', () => {
     'c/c/c/c/c',
   ].map(path => ({ segments: path === '' ? [] : path.split('/').map(literal), wildcard: false }))
 
-  it('overlap if both match the same path, and the first covers the second only if it matches all paths of the second', () => {
+  it('overlap if both match one path, and the first covers the second only if the first matches all paths of the second', () => {
     fc.assert(
       fc.property(pattern, pattern, (a, b) => {
         const both = paths.filter(path => covers(a, path) && covers(b, path))
@@ -110,7 +110,7 @@ describe('the path of a route', () => {
     '/api/v1/user/api-token',
     '/api/v1/user/webhook/x',
     '/.well-known/jwks.json',
-  ])('cannot be %s, because the gateway itself handles these paths', path => {
+  ])('cannot be %s, because the gateway itself handles all requests for this path', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(true)
   })
 
@@ -122,7 +122,7 @@ describe('the path of a route', () => {
     '/api/v1/user',
     '/.well-known/*',
     '/api/v1/subscription/upgrade',
-  ])('can be %s, because this path does not belong only to the gateway', path => {
+  ])('can be %s, because the gateway does not reserve all paths that this path matches', path => {
     expect(ownedByGateway(parsePathPattern(path))).toBe(false)
   })
 })

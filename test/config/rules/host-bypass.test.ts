@@ -1,4 +1,5 @@
-// Tests that `check` finds a bypass if, and only if, the routing has one. The test tries every request with every host.
+// Tests that `check` reports exactly the real bypasses. A bypass is a route with weaker guards that a client reaches if
+// it sends another host. To find the real bypasses, the test tries every request with every host.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -15,12 +16,12 @@ const upstreams = {
   other: { targets: ['http://c'] },
 }
 
-/** The plans of a file, with their allowances, and the guards of its routes. */
+/** The plans and the guards of routes from which the files of one test are generated. */
 interface Variant {
-  /** The sections of the file, other than the upstreams and routes. */
+  /** The sections of the file except the upstreams and routes. */
   readonly sections: object
   readonly guards: fc.Arbitrary<object>
-  /** The allowances of each plan that a user may have. A plan without allowances is not in the file. */
+  /** For each plan of a user, the allowance of each quota. The built-in plans have none, and are not in the file. */
   readonly allowances: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
@@ -95,17 +96,17 @@ const plansAndScopes: Variant = {
   allowances: { low: { one: 0 }, high: { one: 9 } },
 }
 
-/** The scopes of the API keys that each user may have. Null means no limit. */
+/** The lists of scopes of the API keys that are tried for each user. Null means that the key has all scopes. */
 const scopesOfKeys = [null, [], ['x'], ['y'], ['x', 'y'], ['z']]
 
-/** The hosts of generated routes. Each kind of list is frequent enough for many bypasses. */
+/** The lists of hosts of generated routes. Some lists are repeated, so that many generated files have a bypass. */
 const hostLists = [
   ...[[], [], [], [], [], []],
   ...[['h'], ['a.t'], ['b.a.t'], ['h', 'a.t']],
   ...[['*.t'], ['*.t'], ['*.a.t'], ['*.a.t', 'h'], ['*.a.t', '*.t'], ['a.t', '*.t']],
 ]
 
-/** The hosts of requests: each host above, one host that only each wildcard matches, and one that no route names. */
+/** The hosts of requests: each host above; one more host below each wildcard; one host that no list matches. */
 const requestHosts = ['h', 'a.t', 'b.a.t', 'x.t', 'x.a.t', 'other']
 
 const written = (guards: Variant['guards']) =>
@@ -146,7 +147,7 @@ function found(routes: readonly object[], sections: object): string[] | undefine
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
     const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
-    // A message about two conflicting routes has the same places.
+    // A message about two conflicting routes also names both routes, so the start of the message is checked.
     return message.startsWith('requests for this path with another host reach ')
       ? `${guarded} <- ${bypass}`
       : undefined
@@ -185,7 +186,7 @@ function reached(routes: readonly Route[], allowances: Variant['allowances']): S
   return new Set(open.map(([pair]) => pair))
 }
 
-/** Returns the host or wildcard of the route through which it receives requests for a host. Undefined if it has none. */
+/** Returns the host, or the longest wildcard, of the route that matches `host`. Returns undefined if none matches. */
 function hostOf({ hosts }: Route, host: string): string | undefined {
   if (hosts.includes(host)) return host
   return hosts.filter(one => isBelow(host, one)).sort((a, b) => b.length - a.length)[0]
@@ -205,8 +206,8 @@ function isSameService(one: Route, other: Route): boolean {
 }
 
 /**
- * Returns whether there is a caller for whom the bypass is laxer. For example, the bypass admits a caller that the
- * guarded route refuses, or does not count a use that the guarded route counts.
+ * Returns whether the guards of the bypass are weaker for at least one caller. For example, the bypass admits a caller
+ * that the guarded route refuses, or does not count a use that the guarded route counts.
  */
 function isLaxer(bypass: Route, guarded: Route, allowances: Variant['allowances']): boolean {
   const plans = Object.keys(allowances)
@@ -223,7 +224,7 @@ function isLaxer(bypass: Route, guarded: Route, allowances: Variant['allowances'
 }
 
 /**
- * Returns the uses that a request counts. Returns undefined if it is refused.
+ * Returns how many uses of each limit a request counts. Returns undefined if the request is refused.
  * @param key the scopes of the API key; undefined for an access token
  */
 function countsOf(
@@ -252,7 +253,7 @@ describe('a bypass', () => {
     ['plans with quotas', plansWithQuotas],
     ['scopes', plansAndScopes],
   ])(
-    'with %s, is reported if a request with another host reaches the same service through weaker guards, and only then',
+    'is reported with %s exactly if a request with another host reaches the same service through weaker guards',
     (_, { sections, guards, allowances }) => {
       let tried = 0
       const count = runs(500)
@@ -308,14 +309,15 @@ describe('the weaker route', () => {
       ['*.b.example.com', 'z.test'],
       ['*.example.com'],
     ],
-  ])('%s is %s: %j next to %j', (_, verdict, weaker, guarded) => {
+  ])('%s is %s: hosts %j next to guarded hosts %j', (_, verdict, weaker, guarded) => {
     const ours = { path: '/x', hosts: guarded, upstream: 'one', plans: ['pro'] }
     const theirs = { path: '/*', hosts: weaker, upstream: 'one', auth: 'none' }
     const bypasses = verdict === 'refused' ? ['0 <- 1'] : []
     expect(found([ours, theirs], {})).toEqual(bypasses)
     expect(found([ours, { ...theirs, path: '/x' }], {})).toEqual(bypasses)
     expect(found([ours, { ...theirs, path: '/:id' }], {})).toEqual(bypasses)
-    // The path comes first, so the weaker route receives these requests for the hosts of both routes.
+    // A more specific path takes precedence over hosts. If both routes match a host, the weaker route receives all
+    // requests for `/x` and this host. So no guards are bypassed.
     expect(
       found(
         [
@@ -350,7 +352,7 @@ describe('the weaker route', () => {
     expect(withThird(['b.example.com'])).toEqual(['0 <- 1', '2 <- 1'])
   })
 
-  it('with several hosts counts like several routes with one host each', () => {
+  it('with several hosts is checked like several routes with one host each', () => {
     const guarded = { upstream: 'one', plans: ['pro'] }
     const open = { upstream: 'one', auth: 'none' }
     const pair = [
@@ -358,9 +360,11 @@ describe('the weaker route', () => {
       { ...open, path: '/:p/y', hosts: ['*.example.com'] },
     ]
     expect(found(pair, {})).toEqual(['0 <- 1'])
-    // The third route receives the only common path for `a.example.com`, and `*.example.com` is not wider than `z.test`.
+    // For `a.example.com`, the third route receives `/x/y`, the only common path. For `z.test`, there is no bypass,
+    // because `*.example.com` is not wider.
     expect(found([...pair, { ...open, path: '/x/y', hosts: ['a.example.com'] }], {})).toEqual([])
-    // The third route receives the requests for `*.example.com`, and the other hosts are not wider than `a.example.com`.
+    // The third, guarded route receives the requests for `*.example.com`. The host `other` is not wider than
+    // `a.example.com`.
     for (const other of ['*.ample.com', 'example.com', '*.test']) {
       const routes = [
         { ...guarded, path: '/x', hosts: ['a.example.com'] },

@@ -1,4 +1,4 @@
-// Tests that `check`, which looks up conflicting routes in maps, finds the same conflicts as a comparison of all pairs.
+// Tests that `check` finds the same conflicts between routes as a comparison of all pairs. `check` itself uses maps.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../support/property-runs.ts'
@@ -39,7 +39,7 @@ function shareMethod({ methods: some }: Written, { methods: others }: Written): 
   return withHead(some).some(method => withHead(others).includes(method))
 }
 
-it('if two routes have the same name or match the same request, the problem names the first of them', () => {
+it('if a route has the same name or matches the same request as earlier routes, the problem names the first of these routes', () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {

@@ -80,8 +80,8 @@ const value = fc.constantFrom<unknown>(
   ],
 )
 /**
- * Generates a change of a file: the path to a key, a new key, and its value. The boolean is true if the new key is
- * added, and false if the new key replaces the old key.
+ * Generates a change of a file: the path to an existing key, a new key, a value, and a boolean. If the boolean is true,
+ * the new key gets the value. If it is false, the existing key gets the value.
  */
 const change = fc.tuple(fc.array(fc.nat(20), { maxLength: 6 }), key, value, fc.boolean())
 
@@ -134,7 +134,7 @@ describe.each([
     expect(tree).toEqual(theirs)
   }
 
-  it('that is unchanged or empty has the errors that ajv finds', () => {
+  it('has the errors that ajv finds if it is unchanged or empty', () => {
     expect(checkShape(described, structuredClone(valid)).map(({ pointer }) => pointer)).toEqual([
       '/tests/1/expect',
     ])

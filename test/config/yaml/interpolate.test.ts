@@ -1,4 +1,4 @@
-// Tests the replacement of `${…}`, and that no value can change the structure of the file.
+// Tests how `${…}` is replaced, and that the inserted values cannot change the structure of the file.
 import { describe, expect, it } from 'vitest'
 import { configOf } from '../reading.ts'
 
@@ -21,11 +21,11 @@ describe('a variable in a value', () => {
     ['${A:-x:-y}', {}, 'x:-y'],
     ['${file}', { file: 'x' }, 'x'],
     ['${file:-d}', {}, 'd'],
-  ])('changes the value %s, with the environment %j, to %j', (scalar, env, value) => {
+  ])('is replaced, so that %s with the environment %j becomes %j', (scalar, env, value) => {
     expect(issuerOf(scalar, env)).toBe(value)
   })
 
-  it('can insert the content of a file without its last line break', () => {
+  it('can refer to a file, and then inserts the content of the file without the last line break', () => {
     const files = { '/run/secrets/x': 'one\ntwo\n', crlf: 'one\r\n' }
     expect(issuerOf('${file:/run/secrets/x}', {}, files)).toBe('one\ntwo')
     expect(issuerOf('a${file:crlf}b', {}, files)).toBe('aoneb')
@@ -50,7 +50,7 @@ describe('a variable in a value', () => {
     }
   })
 
-  it('inserts a number or a boolean if the schema requires this type and its value has the right format', () => {
+  it('inserts its value as a number or a boolean if the schema requires this type and the value is valid', () => {
     const text = 'storage: { pool: "${P}" }\nserver: { log: { requests: "${R}" } }'
     const { storage, server } = configOf(text, { P: '7', R: 'false' })
     expect([storage.pool, server.log.requests]).toEqual([7, false])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { configOf, linesOf, load } from '../reading.ts'
 
 describe('YAML', () => {
-  it('a syntax error does not quote the text of the file, even if a line ends in a carriage return', () => {
+  it('the message of a syntax error does not quote the file, even if a line ends in a carriage return', () => {
     expect(linesOf('%\rhunter2').join()).toMatch(/^1:(?!.*hunter2|.*\p{Cc})/u)
   })
 
@@ -29,7 +29,7 @@ routes:
         (_, level) => `l${level + 1}: &l${level + 1} ${step.replaceAll('*L', `*l${level}`)}`,
       )
       const started = performance.now()
-      // All problems with unknown keys are in column 1. So a problem in another column is the refusal of the aliases.
+      // The unknown keys cause problems in column 1. A problem in another column shows that the aliases were refused.
       expect(linesOf(['l0: &l0 {}', ...levels].join('\n'))).toContainEqual(
         expect.not.stringMatching(/^\d+:1 /),
       )
@@ -68,7 +68,7 @@ routes:
     ).toMatchObject({ targets: [{ url: 'http://a', weight: 100 }] })
   })
 
-  it('a byte order mark and CRLF do not change the columns of problems', () => {
+  it('a byte order mark and CRLF do not shift the line and column of a problem', () => {
     expect(linesOf('\uFEFFservr: 1\r\nlimits:\r\n  x: 1\r\n')).toEqual([
       expect.stringMatching(/^1:1 {2}servr/),
       expect.stringMatching(/^3:3 {2}limits\.x/),

@@ -18,7 +18,7 @@ export interface Block {
   readonly language: string
   readonly text: string
   readonly use: 'run' | 'text' | 'setup'
-  /** The file to which the block is written. Its path is relative to the folder in which the page runs. */
+  /** The file to which the block is written, relative to the folder in which the commands of the page run. */
   readonly file?: string
   /** The reason why the block is not run. */
   readonly norun?: string

@@ -1,4 +1,4 @@
-// `npm run docs:check`: clones the last commit, installs its dependencies, and runs the blocks of the pages there.
+// `npm run docs:check`: clones the last commit, installs the dependencies, and runs the pages' blocks in the clone.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,8 +26,9 @@ try {
 process.exitCode = status === 0 ? 0 : 1
 
 /**
- * Returns a command that runs the program in its own network namespace. There, all ports are free and the network
- * cannot be reached. If the system does not permit namespaces, the ports 8080, 8081, 9000, 5432 and 6379 must be free.
+ * Returns a command that runs the program in its own network namespace. In this namespace, all ports are free, and no
+ * other host can be reached. If the system does not permit namespaces, the command runs the program without one. The
+ * ports 8080, 8081, 9000, 5432 and 6379 must then be free.
  * @param {string} program @param {string[]} words @returns {[string, string[]]}
  */
 function alone(program, words) {
@@ -39,8 +40,8 @@ function alone(program, words) {
 }
 
 /**
- * If the command line names a page, returns the option that selects this page. An example of such a command line is
- * `npm run docs:check -- docs/http-api.md`.
+ * Returns the option of the test runner that selects one page. The page is the argument of this script, for example in
+ * `npm run docs:check -- docs/http-api.md`. Without an argument, returns no option.
  */
 function filter() {
   const [page] = process.argv.slice(2)

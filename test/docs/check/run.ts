@@ -20,7 +20,7 @@ import { scriptOf } from './script.ts'
 export interface Ran {
   /** The blocks that were not run, because the command after `if:` failed. */
   readonly unmet: readonly Block[]
-  /** `page:line: …` of the first failure, followed by the end of the output. */
+  /** The page and line of the first failure, and the end of the output. Undefined if no command failed. */
   readonly failure: string | undefined
 }
 

@@ -1,14 +1,14 @@
-// Generates configurations that `check` accepts. Their routes overlap, and use every key of a route.
+// Generates configurations that `peage check` accepts. Their routes overlap, and use most of the keys of a route.
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/sections/schema.ts'
 
-/** A configuration, divided into the parts that `startGateway` accepts. */
+/** A configuration, divided into the arguments of `startGateway`. */
 export interface Generated {
   /** The sections `upstreams` and `routes`. */
   readonly yaml: string
-  /** Contents of the `server` and `limits` sections. */
+  /** The YAML text of keys for the sections `server` and `limits`. */
   readonly server: string
   readonly limits: string
   /** The loaded configuration. */

@@ -11,7 +11,7 @@ export interface Echo {
   close(): Promise<void>
 }
 
-/** Starts an upstream that records the requests it receives. @param fields headers of its responses */
+/** Starts an upstream that records the requests it receives. @param fields the headers of its responses */
 export async function startEcho(name: string, fields: readonly Pair[]): Promise<Echo> {
   const received: Echo['received'][number][] = []
   const server = createServer((request, response) => {

@@ -1,4 +1,5 @@
-// Compares a real request and its response with the explanation: status, error code, upstream, URL and headers.
+// Compares the result of a real request with the explanation of this request by `peage explain`: status, error code,
+// upstream, URL and headers.
 import type { Explanation } from '../../../src/explain/explain.ts'
 import type { HeaderDiff } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
@@ -15,7 +16,7 @@ export interface Happened {
   readonly keyId: string | undefined
 }
 
-/** @returns the disagreements, one sentence each */
+/** @returns the differences between explanation and result, one sentence each */
 export function disagreements(explanation: Explanation, happened: Happened): string[] {
   const differences: string[] = []
   const same = (what: string, explained: unknown, came: unknown) => {
@@ -50,7 +51,7 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   return differences
 }
 
-/** Codes of refusals that the gateway decides before it calls an endpoint. */
+/** Error codes with which the gateway can refuse a request before it calls an endpoint. */
 const decidedBefore = new Set([
   ...['path_invalid', 'request_invalid', 'route_unknown', 'method_not_allowed', 'plan_insufficient'],
   ...['token_invalid', 'unauthenticated', 'bearer_required', 'scope_insufficient'],
@@ -90,7 +91,7 @@ function fieldDifferences(
   return differences
 }
 
-/** Puts the real user, API key and address in place of the simulated user, API key and address of `explain`. */
+/** Puts in the real values. `explain` only assumes a user, an API key and a client address. */
 function withReal({ set, remove }: HeaderDiff, { user, keyId }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)

@@ -1,5 +1,6 @@
-// Runs the long comparisons: `npm run agree -- [--pairs N] [--seed S]`. Compares explain with a gateway, and questions of
-// forward auth with requests of clients. Exits with 1 after a disagreement.
+// Runs the long comparisons: `npm run agree -- [--pairs N] [--seed S]`. Compares `peage explain` with a gateway. Also
+// compares the decision about a client's request with the decision about a proxy's question (docs/forward-auth.md).
+// Exits with 1 if two results differ.
 import { parseArgs } from 'node:util'
 import { runBothWays } from '../../forward-auth/agreement/run.ts'
 import { runAgreement } from './run.ts'

@@ -55,7 +55,7 @@ function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
     })
 }
 
-/** Returns a host that the host or wildcard of a route matches. */
+/** Returns a host name that matches. @param host an entry of `hosts` in a route: a host name or a wildcard */
 const oneOf = (host: string) => host.replace('*', 'x')
 
 function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<string> {

@@ -22,7 +22,7 @@ interface Plan {
 export interface Report {
   pairs: number
   readonly disagreements: Disagreement[]
-  /** The number of requests for each outcome: a refusal, `forwarded` or `own endpoint`. */
+  /** The number of requests for each outcome: `forwarded`, `own endpoint`, or the status and code of a refusal. */
   readonly outcomes: Record<string, number>
 }
 
@@ -106,7 +106,7 @@ async function compare(
 
 /** A user with the generated API keys. */
 interface KeyHolder extends TestUser {
-  /** The ids of the keys, by their scopes as JSON. A key has its scopes as JSON after `peage_` and the plan. */
+  /** The IDs of the API keys. Each map key contains the scopes of an API key as JSON, for example `["a"]`. */
   readonly keyIds: ReadonlyMap<string, string>
   keyOf(scopes: readonly string[] | null): string
 }
@@ -146,8 +146,8 @@ async function pair(parts: Parts): Promise<string[]> {
   for (const { received } of upstreams) received.length = 0
   const explanation = await explain(question)
   const route = config.routes.find(({ name }) => name === explanation.route)
-  // A trusted peer may send X-Forwarded headers, and the gateway forwards them. If the peer is trusted, the test
-  // therefore sends no forged X-Forwarded headers.
+  // The gateway forwards the X-Forwarded headers of a trusted proxy. So if the gateway trusts the address of this test,
+  // the test sends no forged X-Forwarded headers.
   const isTrusted = config.server.trusted_proxies.length > 0
   const sent: Pair[] = [
     ['Host', question.host],
@@ -167,7 +167,8 @@ async function pair(parts: Parts): Promise<string[]> {
   const differences = disagreements(explanation, { sent, answer, upstreams, answered, user, keyId })
   if (route !== undefined && refusal === null) {
     const passed = guards.filter(guard => guard.outcome === 'pass').map(({ guard }) => guard)
-    // The guard `scope` decides only about API keys. It decides about them on every route with authentication.
+    // The guard `scope` runs only if the request has an API key. It then runs on every route with authentication, even
+    // on a route without a scope.
     const decidesOnKey = question.key !== undefined && route.auth !== 'none'
     const active = activeGuards(route, createPlans(config.plans))
     const declared = guardNames.filter(guard => (guard === 'scope' ? decidesOnKey : active.includes(guard)))

@@ -1,4 +1,5 @@
-// Compares the response to a client with the responses to questions about the same request.
+// Compares the response to a client with the responses to two questions about the same request (docs/forward-auth.md).
+// One question describes the request in `X-Forwarded-*` headers (`inFields`), and the other in its own path (`inPath`).
 import { decodeJwt } from 'jose'
 import { isGatewayPath } from '../../../src/config/formats/path-pattern.ts'
 import type { Config } from '../../../src/config/sections/schema.ts'
@@ -11,11 +12,11 @@ export interface Happened {
   readonly client: Answer
   /** The requests that upstreams received from the client. */
   readonly received: Echo['received']
-  /** The name of the client's route; undefined if the gateway refused the request before a route matched. */
+  /** The route of the client's request; undefined if the gateway refused the request before a route matched. */
   readonly route: string | undefined
   readonly inFields: Answer
   readonly inPath: Answer
-  /** The uses of the day after each of the three requests. */
+  /** The user's daily uses after the request of the client and after each of the two questions. */
   readonly uses: readonly number[]
   readonly reachedByQuestions: number
 }
@@ -38,7 +39,7 @@ export function differencesOf(
     if (one !== other) differences.push(`${what}: expected ${one}, received ${other}`)
   }
   same('requests to upstreams', 0, reachedByQuestions)
-  // The two forms never differ. The response to HEAD has no body.
+  // Both questions must get the same response. For HEAD, the body is not compared, because there is none.
   same('forms', told(inFields, method), told(inPath, method))
   const code = codeOf(inFields)
   const outcome = `${inFields.status} ${code ?? ''}`.trim()
@@ -61,12 +62,13 @@ export function differencesOf(
   return differences
 }
 
-/** Returns the parts of a response that must be equal. */
+/** Returns the parts of a response that must be equal in both responses. */
 function told({ status, fields, body }: Answer, method: string) {
   const isRefusal = status >= 400
   const compared = fields
     .filter(([name]) => !variable.has(name.toLowerCase()))
-    // The identity headers of a 204 are missing in the response to a client, and the token differs in every 200.
+    // Identity headers are not compared here. The 204 for a client has none, and the assertion is different in every
+    // 200.
     .filter(([name]) => !identityFields.includes(name.toLowerCase()))
   return { status, fields: compared, ...(isRefusal && method !== 'HEAD' ? { body } : {}) }
 }
@@ -78,7 +80,10 @@ function codeOf({ fields }: Answer): string | undefined {
   return fields.find(([name]) => name.toLowerCase() === 'x-peage-error')?.[1]
 }
 
-/** Returns the identity headers. An empty header counts as missing, and an assertion is compared without its times. */
+/**
+ * Returns the identity headers. A missing header counts as empty. An assertion is replaced with its claims, without the
+ * claims that are times.
+ */
 function identityOf(fields: readonly Pair[]): Record<string, unknown> {
   return Object.fromEntries(
     identityFields.map(name => {

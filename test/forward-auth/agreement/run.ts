@@ -1,5 +1,6 @@
-// Sends generated requests to a gateway in three ways: as a client, and as both forms of a question about the request.
-// The decisions must be equal.
+// Sends each generated request to a gateway as a client. Then sends two questions about this request, as proxies would
+// (docs/forward-auth.md). One question describes the request in `X-Forwarded-*` headers, and the other in its own path.
+// The three decisions must be equal.
 import { createHash, randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
@@ -27,14 +28,16 @@ interface Plan {
 }
 
 interface Report {
-  /** The number of compared requests. Each of them was also a question in both forms. */
+  /** The number of client requests. For each, two questions were also sent. */
   requests: number
   readonly disagreements: { differences: readonly string[]; request: ClientRequest; yaml: string }[]
-  /** The number of requests for each outcome. An outcome is the response to the question in `X-Forwarded-*`. */
+  /**
+   * The number of requests for each outcome. An outcome is the status and error code of the response to the question
+   * with `X-Forwarded-*` headers.
+   */
   readonly outcomes: Record<string, number>
 }
 
-/** A request of a client. */
 type ClientRequest = Omit<ExplainRequest, 'user' | 'verified' | 'used'> & { readonly fields: readonly Pair[] }
 
 export async function runBothWays(plan: Plan): Promise<Report> {
@@ -61,7 +64,8 @@ function requestsTo({ config }: Generated): fc.Arbitrary<ClientRequest> {
       fields: fc.constantFrom<readonly Pair[]>([], [], [], ...furtherFields),
     })
     .map(({ question, fields }) => {
-      // A question is never about an absolute URL. nginx, Traefik, Caddy and Envoy turn it into a path and a host.
+      // A client may send an absolute URL, but nginx, Traefik, Caddy and Envoy split it into a path and a host. So no
+      // question contains an absolute URL.
       const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(question.path) ?? []
       const target = rest === undefined ? question.path : rest.startsWith('/') ? rest : `/${rest}`
       return { ...question, path: target, host: authority ?? question.host, fields }
@@ -159,7 +163,7 @@ async function sendEach({ gateway, sender, upstreams, request, user }: Parts): P
             : ['X-API-Key', keyOf(user, key.scopes)],
         ]
   const others = [...credential, ...fields]
-  /** Starts a new day, on which only the given uses are counted and all earlier rate-limit windows have ended. */
+  /** Starts a new day with `request.usedToday` daily uses. All earlier rate-limit windows have then ended. */
   const onNewDay = async () => {
     gateway.clock.at += 86_400_000
     for (const { received } of upstreams) received.length = 0
@@ -207,7 +211,7 @@ async function sendEach({ gateway, sender, upstreams, request, user }: Parts): P
   return { client, received, route, inFields, inPath, uses, reachedByQuestions: reached.length }
 }
 
-/** Waits for the log line of the client's request. @returns the name of its route */
+/** Waits for the log line of the client's request. @returns the route in this line; undefined without a route */
 async function loggedRoute({ log }: TestGateway): Promise<string | undefined> {
   for (;;) {
     const line = log.find(text => text.includes('"msg":"request"'))

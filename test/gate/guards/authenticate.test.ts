@@ -122,7 +122,7 @@ async function expect401(
 }
 
 describe('an access token', () => {
-  it('identifies its user with the data in the store, not with the claims in the token', async () => {
+  it('identifies its user, and the user’s data comes from the store, not from the claims of the token', async () => {
     const { decision, request } = await ask(bearer(token))
     expect(decision).toEqual({
       allowed: true,
@@ -171,7 +171,7 @@ describe('an access token', () => {
 })
 
 describe('an API key', () => {
-  it('identifies its user, from the second use on synchronously, and each use is recorded', async () => {
+  it('identifies its user, from the second use on without waiting, and each use is recorded', async () => {
     const headers = { 'x-api-key': ` ${key}\t` }
     expect(told((await ask(headers)).decision)).toBe(`${used[0]} of ${user.id}`)
     expect(await ask(headers)).toMatchObject({ isAtOnce: true, request: { identity: { kind: 'user' } } })
@@ -225,7 +225,7 @@ it('a public route does not read the credential of a request', async () => {
   expect([told(decision), isAtOnce, request.identity, used]).toEqual(['anonymous', true, anonymous, []])
 })
 
-describe('with the setting that access tokens end with their session', () => {
+describe('with `auth.logout_ends_access`', () => {
   const following = () =>
     createAuthenticate({
       ...dependencies,
@@ -242,7 +242,7 @@ describe('with the setting that access tokens end with their session', () => {
     expect(told((await ask(bearer(token), { guards })).decision)).toBe(`access_token of ${user.id}`)
     const withKey = await ask({ ...bearer(other), 'x-api-key': key }, { guards })
     expect(told(withKey.decision)).toBe(`${used[0]} of ${user.id}`)
-    // Without the setting that this block tests, the token stays valid after its session has ended.
+    // Without `auth.logout_ends_access`, the token stays valid after its session has ended.
     expect(told((await ask(bearer(other))).decision)).toBe(`access_token of ${user.id}`)
   })
 

@@ -1,4 +1,4 @@
-// Tests how the chain runs, counts and traces its guards. Also tests the decisions of the guards that query no store.
+// Tests how a chain runs, counts and traces its guards. Also tests the guards that query no store.
 import { describe, expect, it } from 'vitest'
 import { createPlans } from '../../../src/config/plans.ts'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
@@ -68,7 +68,7 @@ describe('a chain of guards', () => {
     expect(open.traced).toEqual(['target', undefined])
   })
 
-  it('counts and traces each guard until one refuses, including this guard', async () => {
+  it('counts and traces all guards up to and including the first guard that refuses', async () => {
     const { route, decisions } = guardsFor(() => free)
     const limited = route({
       ...{ auth: 'required', plans: ['free'], verified: true, max_body: 10, free_daily: true },
@@ -175,7 +175,7 @@ describe('a guard that queries no store', () => {
     ['down', '503 upstream_unavailable'],
     ['full', '429 rate_limited'],
   ] as const)(
-    'requires an upstream with a target that accepts the client (the upstream is %s)',
+    'allows a request only if a target of the upstream accepts the client (the upstream is %s)',
     async (state, expected) => {
       const { route, upstream } = guardsFor(() => free)
       upstream.state = state
@@ -206,7 +206,7 @@ describe('a route’s rate limit', () => {
     expect(await ask(anonymous, '2001:db8::2')).toBe('429 rate_limited')
   })
 
-  it('has a different name than each limit of the gateway itself', () => {
+  it('never has the same name as a limit of the gateway itself', () => {
     const names: string[] = []
     const limitRate = createRateLimit((name, limit) => {
       names.push(name)
@@ -217,7 +217,7 @@ describe('a route’s rate limit', () => {
     expect(names).toEqual(['route:bad_keys'])
   })
 
-  it('of plans is created once for all routes, and users without any limit cause no wait', async () => {
+  it('is separate from the limit of a plan, which all routes share, and users without any limit never wait', async () => {
     const plan = { quotas: {}, api_keys: 0, webhook: false }
     const rate_limit = { limit: 1, windowMs: 60_000 }
     const plans = createPlans([

@@ -27,7 +27,7 @@ let cancelled: number
  * a connection is free.
  */
 let wait: (() => Promise<void>) | undefined
-/** The guard counts a use, then this function is called, and then the guard decides. */
+/** Called when the guard has counted a use, before it decides about the request. */
 let afterCount: () => void
 
 beforeAll(async () => {
@@ -137,7 +137,7 @@ it('a use is counted only when a connection to the upstream is available', async
   expect([storedBefore, await stored()]).toEqual([0, 1])
 })
 
-it('if another request takes the last use, a request that waits for a connection is refused, and the store is not used', async () => {
+it('if another request takes the last use, a request that waits for a connection is refused without a query to the store', async () => {
   wait = async () => {
     wait = undefined
     await use()

@@ -14,7 +14,7 @@ const plans = createPlans([{ name: 'free', quotas: { exports: allowance }, api_k
 it.each([
   ['an access token', { authorization: 'Bearer a.b.c' }, 'Bearer error="invalid_token"'],
   ['an API key', { 'x-api-key': 'peage_1' }, 'Bearer'],
-])('the 401 for %s of a deleted user has WWW-Authenticate', async (_, headers, challenge) => {
+])('if the user of %s was deleted, the 401 has WWW-Authenticate', async (_, headers, challenge) => {
   const guard = createCountQuota({
     plans,
     counter: { use: async () => undefined },

@@ -70,7 +70,7 @@ describe('the head of a request', () => {
     expect(parse([host, ['Transfer-Encoding', 'chunked']]).contentLength).toBeUndefined()
   })
 
-  it('asks for 100 Continue only in HTTP/1.1', () => {
+  it('asks for 100 Continue with the header Expect only in HTTP/1.1', () => {
     const fields: Field[] = [host, ['Expect', '100-Continue']]
     expect(parse(fields).expectsContinue).toBe(true)
     expect(parse(fields, { httpVersion: '1.0' }).expectsContinue).toBe(false)
@@ -151,12 +151,12 @@ describe('a request', () => {
     expect(verdict([host, ['Transfer-Encoding', 'chunked']], { httpVersion: '1.0' })).toBe(malformed)
   })
 
-  it('is refused if it uses another major version of HTTP', () => {
+  it('is refused if it uses a major version of HTTP other than 1', () => {
     expect(verdict([host], { httpVersion: '2.0' })).toBe(malformed)
   })
 
   it('is refused with headers_too_large if all headers together are one byte larger than 16 KiB', () => {
-    // Each header line also counts 4 bytes for the colon, the space and the line end.
+    // Each header also has 4 bytes for the colon, the space and the two characters of the line end.
     const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
     expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
     expect(verdict([host, ['X', 'a'.repeat(rest + 1)]])).toBe('headers_too_large, closes')

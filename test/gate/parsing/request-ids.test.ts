@@ -13,7 +13,7 @@ it('a request keeps the ID of its client if the ID is safe, and otherwise gets a
   expect(made.map(createRequestIdFor(bytes(2)))).toEqual(made)
 })
 
-it('IDs start with a prefix of 96 random bits that differs between processes', () => {
+it('new IDs start with a prefix of 96 random bits, which is different in each process', () => {
   const [one, other] = [1, 2].map(fill => createRequestIdFor(bytes(fill))(undefined))
   expect(one).not.toBe(other)
   expect(one?.split('-')[0]).toBe(Buffer.alloc(12, 1).toString('base64url'))

@@ -88,7 +88,7 @@ describe('a path that is parsed repeatedly', () => {
     }
   })
 
-  it('is refused each time if it is invalid, and also if it is valid but the query is invalid', () => {
+  it('is refused each time if the path is invalid, or if the query after a valid path is invalid', () => {
     for (let turn = 0; turn < 2; turn += 1) {
       expect(readAny('/read/../it')).toBeUndefined()
       expect(readAny('/read/it')).toMatchObject({ path: '/read/it', authority: undefined })
@@ -153,7 +153,7 @@ describe('the path rules', () => {
     )
   })
 
-  it('keep the number of segments that follow the part that a route strips or rewrites', () => {
+  it('do not change the number of the remaining segments if a route strips or rewrites the start of a path', () => {
     const strip = routeWith({ path: '/public/*', strip_prefix: '/public' })
     const rewrite = routeWith({ path: '/public/:a/*', rewrite: '/new/:a/*' })
     fc.assert(

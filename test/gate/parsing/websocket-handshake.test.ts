@@ -53,7 +53,7 @@ describe('a handshake', () => {
     { 'sec-websocket-key': 'AAdGhlIHNhbXBsZSBub25jZQ==' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==, dGhlIHNhbXBsZSBub25jZQ==' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==A' },
-  ])('is invalid with %j', headers => {
+  ])('is invalid with the headers %j', headers => {
     expect(isHandshake(withHeaders({ ...valid, ...headers }))).toBe(false)
   })
 
@@ -82,7 +82,7 @@ describe('parseOfferedProtocols', () => {
   })
 
   it.each(['Peage.Bearer.abc', '\xff peage.bearer.abc', 'x-peage.bearer.abc', '"peage.bearer.abc"'])(
-    'drops %j without reading a credential from it',
+    'drops the sub-protocol %j without reading a token from it',
     entry => {
       expect(parseOfferedProtocols(`${entry}, chat`)).toEqual({ bearers: [], others: ['chat'] })
     },

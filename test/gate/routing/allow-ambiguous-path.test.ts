@@ -88,8 +88,8 @@ describe('allow_in_path', () => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // `readings` already removes dot segments. Therefore, this loop also searches for dot segments in the path
-        // itself. It repeats the search after each decoding.
+        // `readings` resolves dot segments, so its results no longer contain them. Therefore, this loop searches for
+        // dot segments in the path itself, and again after each decoding.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())
@@ -103,7 +103,7 @@ describe('allow_in_path', () => {
     )
   })
 
-  it('is not needed if each segment of the path has only one interpretation', () => {
+  it('is needed for every segment that servers could interpret in different ways', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
         if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
@@ -164,7 +164,7 @@ describe('an ambiguous path', () => {
     ['/own/;y', undefined],
     ['/ow/n;y', 'open'],
     ['/x%2fown', 'open'],
-  ])('like %s is sent to the route %s', (path, route) => {
+  ])('like %s is sent to the route %s (undefined if it is refused)', (path, route) => {
     expect(wayOf(path)).toBe(route)
   })
 

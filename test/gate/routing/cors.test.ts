@@ -1,4 +1,5 @@
-// Tests that only listed origins may read responses, and only with credentials if the route allows it.
+// Tests that only web pages from listed origins can read responses. They can use credentials only if the route allows
+// credentials.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { createCorsPolicies, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'

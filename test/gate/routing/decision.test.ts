@@ -1,4 +1,5 @@
-// Tests the decision before any guard runs: a local endpoint, a route, a preflight response or a refusal.
+// Tests the routing decision, which is made before any guard runs: a local endpoint, a route, a preflight response or a
+// refusal.
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
@@ -18,8 +19,8 @@ const cors = { origins: [page], credentials: false, expose_headers: [], max_age:
 const endpoint = {} as LocalEndpoint
 
 /**
- * A stub that knows three local paths. The first accepts only POST, a route may replace the second, and the third has
- * DELETE switched off.
+ * A stub with three local paths. /own/login accepts only POST. A route may replace /own/upgrade. For /own/account,
+ * DELETE is switched off.
  */
 const findLocalPath: FindLocalPath = segments => {
   if (segments[0] !== 'own') return undefined
@@ -142,7 +143,7 @@ describe('a route', () => {
     expect(told(ask, 'GET', '/nothing/a%2Fb')).toBe('path_invalid')
   })
 
-  it('is chosen by the host in the request target, and this host may differ from Host only if the route lists it', () => {
+  it('is chosen by the host in the request target, and must list this host if the header Host is different', () => {
     expect(told(ask, 'GET', 'http://gw.test/things')).toBe('read')
     expect(told(ask, 'GET', 'http://GW.test.:80/things')).toBe('read')
     expect(told(ask, 'GET', 'http://other.test/things')).toBe('request_invalid on read')
@@ -205,7 +206,7 @@ describe('CORS', () => {
   ]
   const asking = (origin: string, method = 'GET') => ({ origin, 'access-control-request-method': method })
 
-  it('answers a preflight for the route with the requested method, or otherwise for the route with the path', () => {
+  it('answers a preflight for the route that allows the requested method, otherwise for any route with the path', () => {
     const ask = stage(routes, cors)
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('preflight of read')
     expect(ask('OPTIONS', '/things', asking(page, 'PUT')).decision).toMatchObject({
@@ -251,7 +252,7 @@ describe('CORS', () => {
     expect(origins).toEqual([...Array(6).fill(page), 'https://own.example'])
   })
 
-  it('applies only to the route that declares it if the server declares no CORS policy', () => {
+  it('applies only to routes with a CORS policy of their own, if the server has none', () => {
     const ask = stage(routes)
     expect(told(ask, 'OPTIONS', '/cors', asking('https://own.example'))).toBe('preflight of own')
     expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('method_not_allowed on read')

@@ -75,7 +75,7 @@ describe('the route table', () => {
       }),
       often,
     )
-    // The test proves something only if every kind of host selects routes, and also decides refusals of the method.
+    // The test covers enough only if every kind of host led to a matched route, and also to a refused method.
     const everyKind = new Set([0, 3, 5, 7, Number.POSITIVE_INFINITY])
     expect(kinds).toEqual({ route: everyKind, method: everyKind })
   })
@@ -91,7 +91,7 @@ describe('the route table', () => {
     )
   })
 
-  it('matches a wildcard only to hosts with at least one valid label in front of it', () => {
+  it('lets the wildcard *.example.com match only hosts with at least one valid label before .example.com', () => {
     const { match } = createRouteTable([routeWith({ hosts: ['*.example.com'] })])
     const longest = `${'a.'.repeat(120)}b.example.com`
     const label = 'a'.repeat(63)
@@ -154,7 +154,7 @@ function reference(
   return { kind: 'method', routes: best, route: first }
 }
 
-/** Returns how a route fits the host: a higher number for a better kind, and undefined if it does not fit. */
+/** Returns how well a route matches the host: a higher number is better. Undefined if the route does not match. */
 function kindOf({ hosts }: Route, host: string): number | undefined {
   if (hosts.length === 0) return 0
   if (hosts.includes(host) && !host.startsWith('*')) return Number.POSITIVE_INFINITY
@@ -164,7 +164,7 @@ function kindOf({ hosts }: Route, host: string): number | undefined {
   return lengths.length === 0 ? undefined : Math.max(...lengths)
 }
 
-/** Whether the host is one or more labels, and then the end. */
+/** Returns whether the host consists of one or more labels, followed by `end`. */
 function isBelow(host: string, end: string): boolean {
   return host.endsWith(end) && /^[a-z]+(\.[a-z]+)*$/.test(host.slice(0, -end.length))
 }
@@ -178,7 +178,10 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
   return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
 }
 
-/** Compares the kinds of the segments, then the hosts. @returns a negative number if `a` has precedence over `b` */
+/**
+ * Compares the kinds of the segments. If they are equal, compares the hosts.
+ * @returns a negative number if `a` has precedence over `b`
+ */
 function compare(a: Route, b: Route, host: string): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]

@@ -13,7 +13,7 @@ describe('a compiled route', () => {
     ['/:a/b', false],
     ['/*', false],
     ['/a/*', false],
-  ])('with the path %s is known to match only one path: %s', (path, isLiteral) => {
+  ])('with the path %s: whether it matches only one path is %s', (path, isLiteral) => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 
@@ -61,7 +61,7 @@ describe('the header rules of a route', () => {
     expect(routeWith({ headers: bare })).toMatchObject({ requestRules: undefined, responseRules: undefined })
   })
 
-  it('replace a request header in every spelling and letter case, and do not contain Host', () => {
+  it('replace a request header in every spelling and letter case, and a rule for Host becomes `upstreamHost`', () => {
     const { upstreamHost, requestRules, responseRules } = routeWith({
       headers: {
         request: { set: { 'X-Api_Key': 'k', hOsT: 'inner.example' }, remove: ['X.Debug'] },

@@ -10,7 +10,7 @@ import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
-/** Returns a header value as Node decodes it: each byte becomes one character. */
+/** Returns the text that Node decodes from a header with this value. Each byte becomes one character. */
 const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of an API key', () => {
@@ -29,7 +29,7 @@ describe('the hash of an API key', () => {
     expect(hashApiKey(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
-  it('includes the byte 0xA0 of the key, which is a space in Latin-1, but the last byte of à in UTF-8', () => {
+  it('includes a byte 0xA0 at the end of the key, because in UTF-8 this byte is a part of à and not a space', () => {
     expect(hashApiKey(received('à'))).toBe(sha256('à'))
     expect(hashApiKey(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
@@ -45,8 +45,8 @@ describe('a new API key', () => {
   const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
 
-  // The checksums come from another implementation: zlib.crc32 of Python 3. The input is the random part of 30
-  // characters, and the result is written in base62.
+  // The checksums were computed with zlib.crc32 of Python 3, not with the tested code. The input is the random part (30
+  // characters). The output is written in base62.
   it.each([
     ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
     ['000000000000000000000000000000', '2C8GjS'],
@@ -67,8 +67,8 @@ describe('a new API key', () => {
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiKey(size => {
       drawn.push(size)
-      // The first call returns the bytes 238 to 255. Bytes from 248 (four times 62) on would cause a bias, so the key
-      // must not use them.
+      // The first call returns the bytes 238 to 255. The key must not use the bytes 248 (four times 62) to 255, because
+      // they would cause a bias.
       return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
     })
     expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))
@@ -113,7 +113,7 @@ describeOverSetups('the records of API keys', ({ openDatabase: open }) => {
     expect(await store.findActive(hashApiKey('unknown'))).toBeUndefined()
   })
 
-  it('a time of use replaces a later stored time only if the stored time is far in the future', async () => {
+  it('a time of use replaces a later stored time only if the stored time is more than a minute later', async () => {
     const keyId = (await store.findActive(hashApiKey('live')))?.id ?? ''
     const lastUsed = async () =>
       (

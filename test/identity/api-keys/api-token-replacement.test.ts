@@ -84,7 +84,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
 
   it('leaves exactly one active key, even after 50 simultaneous replacements that all succeed', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
-    // Each store stands for one replica. The stores know nothing of each other, so only the database can serialize the
+    // Each store simulates one replica. The stores share no memory, so only the database can serialize the
     // replacements.
     const stores = Array.from({ length: 10 }, () => openApiKeys(database))
     const answers = await Promise.all(
@@ -97,7 +97,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
   })
 
-  it('that is refused does not affect the next replacement', async () => {
+  it('if it is refused, does not affect the next replacement', async () => {
     const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
       throw new Refusal('token_invalid', { reason: 'session_ended' })
     })
@@ -115,12 +115,12 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf('kept'), revoked: 0 }])
   })
 
-  it('succeeds for a user who has just lost the plan `pro`, because keys stay valid after a change of plan', async () => {
+  it('succeeds for a user who has just lost the plan `pro`, because the store does not check the plan', async () => {
     await createUserStore(database).update(id, { plan: 'free' })
     expect(await store.replace(id, hashOf(`${id} fallen`), now)).toEqual({ created_at: now })
   })
 
-  it('does not fail while the user is being deleted, and no key is left afterwards', async () => {
+  it('causes no error while the user is being deleted, and a deleted user has no keys', async () => {
     const users = createUserStore(database)
     for (let round = 0; round < 10; round += 1) {
       const gone = await addUser(database)
@@ -153,7 +153,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
   })
 
-  it('creates a key that can be revoked, and another revocation succeeds even if there is no active key', async () => {
+  it('creates a key that can be revoked; a revocation without an active key succeeds and changes nothing', async () => {
     await store.revokeApiToken(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revokeApiToken(id)
@@ -163,7 +163,7 @@ describeOverSetups('the replacement of an API key', ({ openDatabase: open }) => 
   })
 })
 
-describeWithServices('a user who is locked by another transaction', () => {
+describeWithServices('a user whose row is locked by another transaction', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let holder: Client
   let id: number
@@ -179,7 +179,7 @@ describeWithServices('a user who is locked by another transaction', () => {
     await database.close()
   })
 
-  it('uses only one connection for all waiting replacements', async () => {
+  it('occupies only one connection, even if 20 replacements of the API key wait for the lock', async () => {
     const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
     const store = openApiKeys(small)
     await holder.query('begin')
@@ -197,7 +197,7 @@ describeWithServices('a user who is locked by another transaction', () => {
     expect((await keysOf(database, id)).filter(key => key.revoked === 0)).toHaveLength(1)
   })
 
-  it('can log in without waiting for a replacement', async () => {
+  it('can log in without waiting for the replacement that holds the lock', async () => {
     await holder.query('begin')
     await holder.query('select id from users where id = $1 and is_active = 1 for no key update', [id])
     try {
@@ -208,7 +208,7 @@ describeWithServices('a user who is locked by another transaction', () => {
     }
   })
 
-  it('if the store does not respond, makes all waiting replacements fail at the same time', async () => {
+  it('makes all waiting replacements fail together when the first of them times out', async () => {
     const store = openApiKeys(database)
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])

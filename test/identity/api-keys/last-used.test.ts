@@ -68,7 +68,7 @@ describe('the last use of an API key', () => {
     expect(writes().map(([keyId]) => keyId)).toEqual(['1', '2'])
   })
 
-  it('is written immediately at a flush, which waits for all writes', async () => {
+  it('is written immediately by a flush, which waits until all writes have ended', async () => {
     const { lastUsed, touch, writes } = recorder()
     const first = start()
     let ended = 0
@@ -87,7 +87,7 @@ describe('the last use of an API key', () => {
     expect(ended).toBe(2)
   })
 
-  it('is reported to onError if it cannot be written, and the next use is written again', async () => {
+  it('causes a call of onError if it cannot be written, and the next use is still written', async () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)

@@ -1,4 +1,4 @@
-// Tests which API keys are kept after they end, and how many of them are listed.
+// Tests how long the store keeps revoked and expired API keys, and how many keys it lists.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import { type ApiKeyStores, openApiKeys } from '../../support/api-keys.ts'

@@ -1,4 +1,4 @@
-// Tests that the record cache is bounded, reads each record once, and returns no record older than a notified change.
+// Tests that the record cache is bounded, reads a record once, and returns no outdated record after a notification.
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     },
     /**
      * Gets the record of a key. Every read from the store returns `value`.
-     * @returns the number of reads that were necessary
+     * @returns the number of reads from the store that this call caused
      */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
@@ -68,7 +68,7 @@ describe('a cached record', () => {
     expect(await settle(100, undefined)).toBe(1)
   })
 
-  it('is read for every call until it exists, if the cache does not remember that it is absent', async () => {
+  it('is read at every call until it exists, if the cache does not store absent keys', async () => {
     const { settle } = stage({ mostAbsent: 0 })
     expect(await settle(1, undefined)).toBe(1)
     expect(await settle(1, record)).toBe(1)
@@ -103,7 +103,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(5)
   })
 
-  it('is reported at each call as a hit, a miss or a bypass', async () => {
+  it('is counted at each call as a hit, a miss or a bypass', async () => {
     const { remembered, results, trust, settle } = stage()
     await settle(1, record)
     await settle(1, record)
@@ -132,7 +132,7 @@ describe('a cached record', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('while the feed is not trusted, is not read again for waiting calls if their read fails', async () => {
+  it('while the feed is not trusted, is not read again for the calls that wait when a read fails', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
     const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
@@ -147,7 +147,7 @@ describe('a cached record', () => {
     ['changes', 'forget'],
     ['may have changed', 'forgetAll'],
   ] as const)(
-    'if it %s while it is read, is returned to the waiting calls, but is not cached',
+    'if it %s while it is read, is returned to the calls that wait for this read, but is not cached',
     async (_, forget) => {
       const { remembered, reads } = stage()
       const before = remembered.get(1)
@@ -235,8 +235,8 @@ describe('a cached record', () => {
             trust(true)
             remembered.forgetAll()
           }
-          // Waits until pending promises have completed. After the step `answer`, there is no wait, so the next step
-          // happens before these promises complete.
+          // Waits until the pending promises have completed. After the step `answer`, the loop does not wait, so the
+          // next step runs before these promises complete.
           if (each.do !== 'answer') await setImmediate()
         }
         // The loop repeats, because the end of one read may start another read.

@@ -106,7 +106,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(false)
   })
 
-  it('are read for every request while the feed is not trusted, and once more when it is trusted again', async () => {
+  it('are read from the store for every request while the feed is not trusted, and once more when it is trusted again', async () => {
     await isLive()
     await store.revoke([token.tokenHash])
     feed.trust(false)
@@ -118,7 +118,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     expect(await isLive()).toBe(true)
   })
 
-  it('count as ended on this replica as soon as their logout is queued, even before it is stored', async () => {
+  it('count as ended on this replica as soon as their logout is queued, even before the logout is stored', async () => {
     await isLive()
     ending.add(token.sessionId)
     expect(isLive()).toBe(false)

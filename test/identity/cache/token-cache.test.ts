@@ -96,7 +96,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(4)
   })
 
-  it('do not include an invalid token, so that each later call verifies it again', async () => {
+  it('do not include invalid tokens, so a later call verifies an invalid token again', async () => {
     const calls = Array.from({ length: 100 }, () => known.verify('nonsense'))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['malformed']))
     expect(verified).toBe(1)
@@ -104,7 +104,7 @@ describe('cached tokens', () => {
     expect(verified).toBe(2)
   })
 
-  it('are verified again after an error during the verification, which rejects all waiting calls', async () => {
+  it('are verified again after a verification ended with an error; this error rejects all waiting calls', async () => {
     const token = await issue(7)
     atEnd = async () => {
       throw new Error('away')
@@ -116,7 +116,7 @@ describe('cached tokens', () => {
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
   })
 
-  it('become invalid for all waiting calls if their key is deleted during the verification', async () => {
+  it('become invalid for all waiting calls if their signing key is deleted during the verification', async () => {
     const { kid } = keys.current()
     const token = await issue(7)
     const { reached, release } = hold()
@@ -129,7 +129,7 @@ describe('cached tokens', () => {
     release()
     expect(await Promise.all([before, after])).toEqual(['key_unknown', 'key_unknown'])
     expect(verified).toBe(1)
-    // The result must not be cached: after the key is restored, the token must be verified again.
+    // The result must not be cached. After the key is restored, the token must be verified again.
     await database.query(
       `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
       [JSON.stringify(stored)],
@@ -161,7 +161,7 @@ describe('cached tokens', () => {
     expect(await known.verify(token)).toBe('expired')
   })
 
-  it('become invalid when their key is deleted', async () => {
+  it('become invalid when their signing key is deleted', async () => {
     const token = await issue(7)
     await known.verify(token)
     await database.query('delete from signing_keys')

@@ -1,4 +1,4 @@
-// Tests cached users and owners of API keys with real stores: reads, and how changes invalidate cached records.
+// Tests, with real stores, how the cache reads users and API keys, and how changes invalidate the cached records.
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'
@@ -47,7 +47,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
 
   const change = (sql: string) => database.query(`update users set ${sql} where id = $1`, [id])
 
-  it('need only two statements for 100 concurrent requests with an API key, and are then found synchronously', async () => {
+  it('need only two SQL statements for 100 concurrent requests with one API key, and are then found synchronously', async () => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
@@ -64,7 +64,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(known.find(id)).toMatchObject({ plan: 'free' })
   })
 
-  it('are not found while they are inactive, and later requests do not read them again', async () => {
+  it('are not found while they are inactive, and are not read again until they change', async () => {
     await change('is_active = 0')
     expect(await known.find(id)).toBeUndefined()
     const before = statements
@@ -85,7 +85,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.find(free)).toMatchObject({ id: free })
   })
 
-  it('are bounded together for keys of both kinds', async () => {
+  it('have one limit for their cached API keys, which counts named keys and the key `api-token`', async () => {
     await database.query(
       "insert into api_keys (user_id, token_hash, name, prefix) values ($1, $2, 'n', 'p')",
       [id, `named${id}`],
@@ -97,7 +97,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(bounded.lastKnownKey(`hash${id}`)).toBeUndefined()
   })
 
-  it('keep the last known API key while the feed is lost, and drop it at the next use of the cache', async () => {
+  it('keep the last known API key while the feed is not trusted; the first use of the cache after that drops the key', async () => {
     await known.findOwner(`hash${id}`)
     feed.trust(false)
     expect(known.lastKnownKey(`hash${id}`)).toMatchObject({ userId: id, isApiToken: true })
@@ -106,7 +106,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(known.lastKnownKey(`hash${id}`)).toBeUndefined()
   })
 
-  it('lose a revoked API key, and get a new API key, when the notification about this change arrives', async () => {
+  it('lose a revoked API key, and get a new API key, when a notification about the key arrives', async () => {
     await known.findOwner(`hash${id}`)
     await database.query('update api_tokens set revoked = 1 where user_id = $1', [id])
     feed.tell(`key hash${id}`)
@@ -120,7 +120,7 @@ describeOverSetups('cached users', ({ openDatabase: open }) => {
     expect(await known.findOwner(`next${id}`)).toMatchObject({ user: { id } })
   })
 
-  it('are read for every request while the feed is not trusted, and once more when it is trusted again', async () => {
+  it('are read for every request while the feed is not trusted, and once more when the feed is trusted again', async () => {
     await known.findOwner(`hash${id}`)
     await change("plan = 'free'")
     feed.trust(false)

@@ -121,7 +121,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
   })
 
-  it('if a key starts to sign during its retirement, the key is not deleted', async () => {
+  it('a key is not retired if it starts to sign during the retirement', async () => {
     const keys = await keysOf()
     const kid = await keys.generate('ES256')
     await rotate(keys)
@@ -143,7 +143,7 @@ describeOverSetups('the administration of signing keys', ({ openDatabase: open }
     expect(await find(keys, kid)).toMatchObject({ state: 'signs' })
   })
 
-  it('the previous key still signs assertions, and cannot be retired until these assertions have expired', async () => {
+  it('after a rotation, the previous key still signs assertions, and cannot be retired until these have expired', async () => {
     const keys = await keysOf({ lifetimes: { maxTokenTtlMs: 60_000, usesAssertions: true } })
     const first = await rotate(keys)
     await passed('1 hour')

@@ -15,7 +15,7 @@ const key = (createdAt: number, signsFrom: number | null): KeyTimes => ({
 })
 const lifetimes = { maxTokenTtlMs: 900 * second, usesAssertions: false }
 
-it('of all keys that may already sign, the key with the latest start time signs tokens', () => {
+it('the key whose start time was reached last signs tokens', () => {
   const [first, second_, third, waiting] = [key(0, 0), key(100, 105), key(110, 115), key(50, null)]
   const keys = [third, second_, first, waiting]
   const at = (time: number) => signerAt(keys, time * second)
@@ -29,7 +29,7 @@ it('of all keys that may already sign, the key with the latest start time signs 
   ])
 })
 
-it('after a rotation, a new key signs assertions from 310 s after its publication, and an old key immediately', () => {
+it('a rotation to a new key affects assertions 310 s after the publication of this key, a rotation to an old key at once', () => {
   const [first, second_, third] = [key(-1_000, 0), key(100, 105), key(200, 205)]
   const keys = [third, second_, first]
   expect(assertionSignerAt(keys, 100 * second + published - 1)).toBe(first)
@@ -39,7 +39,7 @@ it('after a rotation, a new key signs assertions from 310 s after its publicatio
   expect(assertionSignerAt(back, 300 * second)).toBe(back[0])
 })
 
-it('if no key has been published for long enough, the key that signs tokens also signs assertions', () => {
+it('if every key was published too recently, the key that signs tokens also signs assertions', () => {
   const only = key(0, 0)
   expect(assertionSignerAt([only], 0)).toBe(only)
 })
@@ -51,7 +51,7 @@ it('a key that signs or will sign cannot be retired, and a key that has never si
   expect(retirableFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
 })
 
-it('a key can be retired as soon as its last token has expired, even if a late replica signed this token', () => {
+it('a key can be retired when its last token has expired, even if a replica signed this token 5 s too late', () => {
   const [first, next, after] = [key(0, 0), key(100, 105), key(200, 205)]
   expect(retirableFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
 })

@@ -47,7 +47,7 @@ it('if notifications arrive while the signing keys are read, the keys are read o
   expect(reload).toHaveBeenCalledTimes(2)
 })
 
-it('while the feed is not available, the signing keys are read every second, and once more when it returns', async () => {
+it('while the feed is not available, the signing keys are read every second, and once more when the feed returns', async () => {
   feed.trust(false)
   await vi.advanceTimersByTimeAsync(3_000)
   expect(reload).toHaveBeenCalledTimes(3)
@@ -68,7 +68,7 @@ it('while the store is down, the signing keys are read every second until a read
   expect(onError).not.toHaveBeenCalled()
 })
 
-it('if a signing key cannot be decrypted, this is reported once for each change', async () => {
+it('an error about a signing key that cannot be decrypted is reported only once for each change of the keys', async () => {
   const unreadable = new KeyError('auth.key_secret is another one')
   reload.mockRejectedValue(unreadable)
   feed.tell('signing_keys')

@@ -28,7 +28,7 @@ describe('a private JWK', () => {
     ['EC P-256', ecJwk, 'ES256'],
     ['OKP Ed25519', edJwk, 'EdDSA'],
     ['RSA of 2,048 bits', rsaJwk, 'RS256'],
-  ])('of type %s signs with the algorithm of its type and has its thumbprint as kid', async (_, jwk, alg) => {
+  ])('with type %s signs with the matching algorithm and has its thumbprint as kid', async (_, jwk, alg) => {
     const key = await readPrivateJwk(JSON.stringify(jwk))
     expect(key.alg).toBe(alg)
     expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
@@ -74,7 +74,7 @@ describe('a private JWK', () => {
     },
   )
 
-  it('is published with the right number of bytes, even if leading zeros are missing or added', async () => {
+  it('is published with members of the right length, even if leading zero bytes are missing or superfluous', async () => {
     let jwk = ecJwk
     while (bytesOf(jwk?.x ?? '')[0] !== 0)
       jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
@@ -98,18 +98,19 @@ describe('a private JWK', () => {
     expect(ofLong.kid).toBe(await calculateJwkThumbprint(rsaJwk as object))
   })
 
-  it('may have a public exponent larger than 65537', async () => {
+  it('is accepted with an RSA public exponent larger than 65537', async () => {
     const larger = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 65_539 })
     const jwk = larger.privateKey.export({ format: 'jwk' })
     expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
-  // This message depends on the version of Node. `test/config/golden/auth.txt` has the messages for other invalid keys.
+  // The test does not compare the error message, because it depends on the version of Node. The messages for other
+  // invalid keys are in `test/config/golden/auth.txt`.
   it.each([
     ['EC', ecJwk, otherEcJwk],
     ['Ed25519', edJwk, otherEdJwk],
   ])(
-    'of type %s is refused if its private part does not match its public part, without quoting the key',
+    'with type %s is refused if its private part does not match its public part; the error does not quote the key',
     async (_, jwk, other) => {
       const error = await readPrivateJwk(JSON.stringify({ ...jwk, d: other.d })).catch(reason => reason)
       expect(error).toMatchObject({ name: 'KeyError' })
@@ -132,7 +133,7 @@ describe('keys from files', () => {
     return path
   }
 
-  it('are published in the order of the files, and all keys verify, but only the first key signs', async () => {
+  it('are published in the order of the files; all of them verify tokens, but only the first key signs tokens', async () => {
     const keys = await readSigningKeys([
       await file('a.json', { ...rsaJwk, kid: 'a' }),
       await file('b.json', { ...ecJwk, kid: 'b' }),
@@ -143,7 +144,7 @@ describe('keys from files', () => {
     expect(keys.jwks().keys.map(({ kid }) => kid)).toEqual(['a', 'b'])
   })
 
-  it('cause an error with the name of the file if it is missing or invalid, or has a duplicate kid', async () => {
+  it('cause an error with the name of the file if the file is missing or invalid, or repeats a kid', async () => {
     const missing = join(folder, 'missing.json')
     await expect(readSigningKeys([missing])).rejects.toThrow(`auth.keys: ${missing} cannot be read (ENOENT)`)
     const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
@@ -199,7 +200,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toHaveLength(1)
   })
 
-  it('keep the kid that an earlier version stored, even if it was derived from padded members', async () => {
+  it('keep the kid that an earlier version stored, even if this kid was computed from padded members', async () => {
     const padded = { ...ecJwk, x: `${ecJwk?.x}=`, y: `${ecJwk?.y}=` }
     const earlierKid = await calculateJwkThumbprint(padded as object)
     await createKeyStore(database).addFirst(earlierKid, JSON.stringify(padded))
@@ -280,7 +281,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect((await keys.find(kid))?.kid).toBe(kid)
   })
 
-  it('do not sign if they may only verify, even if there is no other key', async () => {
+  it('do not sign if they were added only for verification, even if there is no other key', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
     await createKeyStore(database).add(kid, text)
     const keys = await openKeys()
@@ -290,7 +291,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(keys.current().kid).not.toBe(kid)
   })
 
-  it('sign assertions with the previous key until every copy of the JWKS in use contains the new key', async () => {
+  it('sign assertions with the previous key until every cached copy of the JWKS contains the new key', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
     await database.query("update signing_keys set created_at = now() - interval '1 hour'")
@@ -321,7 +322,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(all).toHaveBeenCalledTimes(2)
   })
 
-  it('that were deleted are not used after the next read, and if no key is left, a new key is created', async () => {
+  it('are not used if they were deleted before the last read; if no key is left, a new key is created', async () => {
     const keys = await openKeys()
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
@@ -331,7 +332,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
-  it('cause an error if they cannot be read, even in the second after this, and tokens do not count as invalid', async () => {
+  it('cause an error for an unknown kid in the second after a failed read, so that no token counts as invalid', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
@@ -346,7 +347,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await keys.find('unknown')).toBeUndefined()
   })
 
-  it('stay in memory if they can no longer be decrypted in the database', async () => {
+  it('stay in use if the stored keys can no longer be decrypted', async () => {
     const keys = await openKeys()
     const { kid } = keys.current()
     await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")
@@ -362,7 +363,7 @@ describeWithServices('two replicas that create the first key', () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
     // The transaction of the store `early` begins first and commits last. In Postgres, `now()` returns the time at
-    // which the transaction began, so this store sees the earlier time.
+    // which the transaction began. So the time of `early` is earlier, although it commits later.
     const early = createKeyStore({
       ...database,
       transaction: work =>

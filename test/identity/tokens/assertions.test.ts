@@ -50,12 +50,12 @@ describe('an assertion', () => {
     clock.advance(1)
     const next = await assertions.tokenFor(user, 'app')
     expect(next).not.toBe(token)
-    // After the clock was set back, the cached assertion would be from the future, so it is not reused.
+    // After the clock is set back, the cached assertion was issued in the future, so it is not reused.
     clock.advance(-1)
     expect(await assertions.tokenFor(user, 'app')).not.toBe(next)
   })
 
-  it('differs for another user, plan, upstream or key', async () => {
+  it('differs for another user, plan, upstream or signing key', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const tokens = [
       await assertions.tokenFor(user, 'app'),
@@ -77,7 +77,7 @@ describe('an assertion', () => {
     ])
   })
 
-  it('for an API key contains the id and the scopes of the key, and is not used for another credential', async () => {
+  it('contains the id and the scopes of a named API key, and is not reused for another credential', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const withKey = (id: string, scopes: string[] | null, isApiToken = false) => ({
       ...user,
@@ -103,7 +103,7 @@ describe('an assertion', () => {
     ])
   })
 
-  it('is signed only once for concurrent calls, and a later call signs it again after a failure', async () => {
+  it('is signed only once for concurrent calls; after a failure, the next call signs again', async () => {
     let signed = 0
     let fails = true
     const assertions = createAssertions({
@@ -134,7 +134,7 @@ describe('an assertion', () => {
     expect(signed).toBe(10_002)
   })
 
-  it('is neither an access token nor a refresh token, whatever its audience', async () => {
+  it('is accepted neither as an access token nor as a refresh token, even with the same audience', async () => {
     const tokens = tokensNow()
     const token = await tokens.issueAssertion(user.user, 'app')
     expect(await tokens.verifyAccess(token)).toBe('type')

@@ -69,7 +69,7 @@ const goodClaims = () => ({
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** Signs a token with any header and any claims. The library jose would refuse to sign some of these tokens. */
+/** Signs any header and any claims. Uses `node:crypto`, because jose would refuse to sign some of these tokens. */
 function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
   const signed = `${part(header)}.${part(claims)}`
   const signature = sign('sha256', Buffer.from(signed), {
@@ -170,14 +170,14 @@ describe('issued tokens', () => {
     expect(await tokensOf(key).verifyAccess(token)).toBe('key_unknown')
   })
 
-  it('a token has room for the longest email that an account may have', async () => {
+  it('an access token with the longest email that an account can have is accepted', async () => {
     const email = `${'😀'.repeat(252)}@b`
     const other = await readPrivateJwk((await generatePrivateJwk('RS256')).text)
     const token = await tokensOf(other).issueAccess({ ...user, email }, endless)
     expect(await tokensOf(other).verifyAccess(token)).toMatchObject({ userId: 42 })
   })
 
-  it('if the store fails, the check of a token causes an error, and the token does not count as invalid', async () => {
+  it('if the store fails, the verification of a token throws an error and does not report the token as invalid', async () => {
     const away = new StorageError('away', undefined, undefined)
     const lost = tokensWith({
       ...ringOf(key),
@@ -186,13 +186,13 @@ describe('issued tokens', () => {
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user, endless))).rejects.toBe(away)
     expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42, endless)).token)).toBe('key_unknown')
-    // Malformed text is invalid even while the store fails, because this check needs no key.
+    // A malformed token is reported as invalid even while the store fails, because this check needs no key.
     expect(await lost.verifyAccess('x')).toBe('malformed')
   })
 })
 
 describe('forged tokens', () => {
-  it('the token that each test below changes is valid before the change', async () => {
+  it('the token that the tests below modify is valid without a modification', async () => {
     expect(await tokens.verifyAccess(forge(ours, goodClaims()))).toMatchObject({ userId: 42 })
     expect(await tokens.verifyRefresh(forge({ ...ours, typ: 'rt+jwt' }, goodClaims()))).toMatchObject({
       userId: 42,
@@ -297,7 +297,7 @@ describe('forged tokens', () => {
     expect(await tokens.verifyAccess(other)).toBe('malformed')
   })
 
-  it('a token of another type is neither an access token nor a refresh token, even if a key of the gateway signed it', async () => {
+  it('a token of another type is accepted neither as access token nor as refresh token, even with a valid signature', async () => {
     for (const typ of ['JWT', 'jwt', 'dpop+jwt', 'logout+jwt']) {
       const assertion = await signed({ ...ours, typ }, { ...goodClaims(), aud: 'peage' })
       expect(await tokens.verifyAccess(assertion)).toBe('type')

@@ -57,7 +57,7 @@ describe('a mail with a code', () => {
   })
 })
 
-it('every kind of mail has its own subject and text in both languages, and shows no address except the recipient’s', () => {
+it('every kind of mail has its own subject and text in both languages, and contains no email address except the recipient’s', () => {
   for (const language of ['fr', 'en'] as const) {
     const texts = mailKinds.map(kind => {
       const mail = { kind, address: 'reader@example.com', ...(isNoticeKind(kind) ? {} : { code }) }
@@ -80,7 +80,7 @@ describe('the product and the contact', () => {
       return compose(mail, settings(more))
     })
 
-  it.each(['fr', 'en'] as const)('are in every subject and text in the language %s', language => {
+  it.each(['fr', 'en'] as const)('are in all texts in %s, the product also in all subjects', language => {
     for (const { subject, text } of texts({ language, product: 'Foo & Co', contact: 'help@foo.example' })) {
       expect(subject).toMatch(/ - Foo & Co$/)
       expect(text).toContain('Foo & Co')
@@ -89,14 +89,14 @@ describe('the product and the contact', () => {
     for (const { text } of texts({ language })) expect(text).toContain('Example')
   })
 
-  it('are inserted as they are, even if they contain a placeholder', () => {
+  it('are inserted unchanged, even if they contain a placeholder themselves', () => {
     for (const { subject, text } of texts({ product: '{code}', contact: '{token}' })) {
       expect(`${subject}\n${text}`).toContain('{code}')
       expect(text).toContain('{token}')
     }
   })
 
-  it('are inserted into templates and escaped in HTML', () => {
+  it('are inserted into templates, and are escaped in HTML templates', () => {
     const own = templates({
       'reset.txt': 'Subject: Code for {product}\n\n{code} {contact}',
       'reset.html': '<p>{product} {contact}</p>',
@@ -115,7 +115,7 @@ describe('the product and the contact', () => {
 describe('a template', () => {
   const placeholders = '{code}|{token}|{link}|{email}|{minutes}|{notice}|{other}'
 
-  it('replaces the built-in text; its placeholders are filled in once, and unknown placeholders stay', () => {
+  it('replaces the built-in text; its known placeholders are replaced, but a placeholder in an inserted value is not', () => {
     const own = templates({ 'reset.txt': placeholders })
     const { subject, text } = compose(
       { kind: 'reset', address: '{token}@example.com', code },
@@ -127,7 +127,7 @@ describe('a template', () => {
     )
   })
 
-  it('may have a subject in its first line, and an HTML part with escaped values', () => {
+  it('can have a subject in its first line, and an HTML part, in which the inserted values are escaped', () => {
     const own = templates({
       'notice.txt': 'Subject: Chez nous, {email}\r\n\r\n{notice}',
       'notice.html': '<p title="{email}">{notice}</p>',

@@ -82,7 +82,7 @@ describe('a mail', () => {
   })
 
   it.each(['"john doe"@example.com', "o'neil+x@example.com", '"a\\"b;c"@example.com'])(
-    'goes only to %s',
+    'is sent only to the address %s',
     async address => {
       const { port, lines } = await scripted(() => undefined)
       await sender(`smtp://127.0.0.1:${port}`).send(mail(address), never())
@@ -93,13 +93,13 @@ describe('a mail', () => {
     },
   )
 
-  it('is sent after an EHLO with the name from ?name=', async () => {
+  it('is sent after an EHLO command with the host name from the URL parameter ?name=', async () => {
     const { port, lines } = await scripted(() => undefined)
     await sender(`smtp://127.0.0.1:${port}?name=gw.example.com`).send(mail(), never())
     expect(lines[0]).toBe('EHLO gw.example.com')
   })
 
-  it('is written to the log with its code if the server is "log"', async () => {
+  it('is written to the log with its code if the configured SMTP server is "log"', async () => {
     const printed: string[] = []
     const output = new Writable({
       write(chunk, _encoding, written) {
@@ -113,7 +113,7 @@ describe('a mail', () => {
     expect(printed.map(line => JSON.parse(line))).toMatchObject([{ msg: 'mail', kind, to, subject, text }])
   })
 
-  it('shares a connection with later mails, and at most ten connections are open', async () => {
+  it('shares a connection with later mails; at most ten connections are open at the same time', async () => {
     const { port, received } = await mailServer()
     const one = sender(`smtp://127.0.0.1:${port}`)
     await one.send(mail(), never())
@@ -151,7 +151,7 @@ describe('a mail', () => {
 })
 
 describe('encryption', () => {
-  it('is used on loopback if the server offers it, and never with ?tls=off', async () => {
+  it('is used on loopback if the server offers encryption, and is never used with ?tls=off', async () => {
     const { port, received } = await mailServer()
     await sender(`smtp://localhost:${port}`).send(mail(), never())
     await sender(`smtp://127.0.0.1:${port}?tls=off`).send(mail(), never())
@@ -161,7 +161,7 @@ describe('encryption', () => {
     expect((await plain.received(1))[0]?.secure).toBe(false)
   })
 
-  it('fails if the certificate is untrusted, and sends no password and no mail', async () => {
+  it('fails if the certificate is untrusted; no password or mail is sent', async () => {
     const auths: unknown[] = []
     const onAuth = (auth: object, _: unknown, done: (error: null, response: { user: string }) => void) => {
       auths.push(auth)
@@ -183,7 +183,7 @@ describe('encryption', () => {
     expect([auths, implicit.mails, starttls.mails]).toEqual([[], [], []])
   })
 
-  it('fails if it is required but the server does not offer it; no password or mail is sent', async () => {
+  it('fails if the configuration requires encryption but the server does not offer it; no password or mail is sent', async () => {
     const { port, lines } = await scripted(event => (event === 'STARTTLS' ? '502 no' : undefined))
     const strict = { ...server(`smtp://me:secret@127.0.0.1:${port}`), tls: 'starttls' } as const
     const failure = await createSmtpSender(strict, 1)
@@ -195,7 +195,7 @@ describe('encryption', () => {
 })
 
 describe('a failure', () => {
-  it('names the step "name" for an unknown host, and "connect" for a refused connection', async () => {
+  it('has the step "name" for an unknown host, and the step "connect" for a refused connection', async () => {
     expect(await failureOf('smtp://nowhere.invalid:25?tls=off')).toMatchObject({ step: 'name' })
     const { port, close } = await startScriptedServer(() => undefined)
     await close()
@@ -205,7 +205,7 @@ describe('a failure', () => {
     })
   })
 
-  it('is temporary if a password is set but the server offers no login', async () => {
+  it('is temporary if a password is configured but the server offers no login', async () => {
     const { port, lines } = await scripted(() => undefined)
     const failure = await failureOf(`smtp://me:secret@127.0.0.1:${port}?tls=off`)
     expect(failure).toMatchObject({
@@ -216,7 +216,7 @@ describe('a failure', () => {
     expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
   })
 
-  it('during login, shows only the reply codes, because a server may repeat the password in its text', async () => {
+  it('during login contains only the reply codes, because the text of the reply may repeat the password', async () => {
     const { port } = await mailServer({
       onAuth: ({ password }, _, done) => done(refusal(535, `5.7.8 wrong: ${password}`)),
     })
@@ -224,7 +224,7 @@ describe('a failure', () => {
     expect(failure).toMatchObject({ step: 'login', replyCode: 535, isPermanent: false, message: '535 5.7.8' })
   })
 
-  it('is permanent if the recipient or the text is refused with 5xx, and temporary otherwise', async () => {
+  it('is permanent if the server refuses the recipient or the mail text with 5xx, and temporary otherwise', async () => {
     const cases: [string, string, number, boolean][] = [
       ['connect', 'greeting', 554, false],
       ['connect', 'greeting', 421, false],

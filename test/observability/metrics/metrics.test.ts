@@ -37,7 +37,7 @@ describe('requests', () => {
     expect(page.sum('http_requests_total')).toBe(4)
   })
 
-  it('are counted by their exact status if it is a standard one, otherwise by a class such as "2xx"', async () => {
+  it('are counted under their exact status if this status is standard, otherwise under a class such as "2xx"', async () => {
     const metrics = create()
     for (const status of [200, 299, 298, 418, 499, 599, 599, 999])
       metrics.requests.count({ ...request, status })
@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(8)
   })
 
-  it('without a route are counted under "none", like requests of a route named "none"', async () => {
+  it('without a route are counted under the route "none", together with requests of a route named "none"', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, route: undefined })
     metrics.requests.count({ ...request, route: 'none' })
@@ -56,7 +56,7 @@ describe('requests', () => {
     expect(page.value('http_requests_total', { route: 'none', method: 'GET', status: '200' })).toBe(2)
   })
 
-  it('that became WebSockets are counted but not timed', async () => {
+  it('are counted but not timed if they became WebSockets', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, status: 101, durationMs: 3_600_000 })
     const page = await read(metrics)
@@ -66,7 +66,7 @@ describe('requests', () => {
 })
 
 describe('reloads', () => {
-  it('are counted from 0, and the first configuration counts as successful', async () => {
+  it('are counted from 0, and before the first reload, peage_config_last_reload_successful is 1', async () => {
     const metrics = create()
     const before = await read(metrics)
     expect(before.series.get('peage_config_reloads_total{result="success"}')).toBe(0)
@@ -82,7 +82,7 @@ describe('reloads', () => {
     expect((await read(metrics)).value('peage_config_last_reload_successful')).toBe(1)
   })
 
-  it('keep all counts, and the open streams of the old and the new gateway are added up', async () => {
+  it('keep all counts; while an old and a new gateway run, their open streams are added up', async () => {
     const metrics = create()
     const gateway = (target: string, streams: number) => ({
       targets: () => [{ upstream: 'app', target, isHealthy: true }],
@@ -111,7 +111,7 @@ describe('a target that an upstream contains twice', () => {
     [true, false],
     [false, true],
   ])(
-    'is one series, which reports healthy if at least one of the two entries is healthy (%s, %s)',
+    'has only one series, which reports the target as healthy if at least one of the two entries is healthy (%s, %s)',
     async (...well) => {
       const metrics = create()
       metrics.register({
@@ -145,7 +145,7 @@ describe('several processes', () => {
     one.counters.countReload('success')
     two.counters.countReload('refused')
 
-    // Processes exchange their metrics as JSON, so the test converts them too.
+    // Processes exchange their metrics as JSON, so the test also converts the metrics to JSON and back.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
     const page = readPage(await mergedText(JSON.parse(JSON.stringify(gathered))))
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '200' })).toBe(3)
@@ -169,7 +169,7 @@ describe('several processes', () => {
 })
 
 describe('the process', () => {
-  it('has metrics of its CPU, memory and event loop, and only series that always exist', async () => {
+  it('has metrics of its CPU, memory and event loop, and each series exists from the start', async () => {
     const { series } = await read(create())
     const names = new Set([...series.keys()].map(id => id.replace(/\{.*/, '')))
     for (const name of [

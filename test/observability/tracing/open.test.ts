@@ -14,7 +14,7 @@ describe('tracing', () => {
     [{ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'always_on' }],
     [{ ...endpoint, OTEL_SDK_DISABLED: 'True' }],
     [{ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }],
-  ])('is off with %j', env => {
+  ])('is off with the environment variables %j', env => {
     expect(readTracing(env)).toEqual({ problems: [] })
   })
 
@@ -31,12 +31,12 @@ describe('tracing', () => {
       { ...endpoint, OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: '' },
       'http://collector:4318/v1/traces',
     ],
-  ])('is on with %j, and sends to %s', (env, sentTo) => {
+  ])('is on with the environment variables %j, and sends to %s', (env, sentTo) => {
     expect(readTracing(env)).toEqual({ traces: { endpoint: sentTo, warnings: [] }, problems: [] })
   })
 
   it.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, { OTEL_RESOURCE_ATTRIBUTES: 'a=1,b=%2C,' }])(
-    'gives no warning with %j',
+    'causes no warning with the environment variables %j',
     env => {
       expect(readTracing({ ...endpoint, ...env }).traces?.warnings).toEqual([])
     },
@@ -78,7 +78,7 @@ describe('tracing', () => {
       { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '10%' },
       'OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1',
     ],
-  ])('reports the problem of %j', (env, problem) => {
+  ])('reports the problem in the environment variables %j', (env, problem) => {
     expect(readTracing({ ...endpoint, ...env })).toEqual({ problems: [problem] })
   })
 
@@ -116,7 +116,7 @@ describe('tracing', () => {
     [{ OTEL_EXPORTER_OTLP_TIMEOUT: '10s' }, 'is not a number; the default is used'],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: 'many' }, 'is not a number; the default is used'],
     [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' }, 'is not gzip or none; traces are sent without compression'],
-  ])('warns that the SDK ignores the value in %j', (env, message) => {
+  ])('warns that the OpenTelemetry SDK ignores the value in %j', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>).traces?.warnings).toEqual([
       `${Object.keys(env)[0]}: ${message}`,
     ])
@@ -133,7 +133,7 @@ describe('tracing', () => {
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:p%ss@c' },
       'the user or password contains a % without a valid escape. Write it as %25.',
     ],
-  ])('refuses %j, because no span would arrive', (env, message) => {
+  ])('refuses the variables %j, because no span would arrive at the collector', (env, message) => {
     expect(readTracing({ ...endpoint, ...env } as Record<string, string>)).toEqual({
       problems: [`${Object.keys(env)[0]}: ${message}`],
     })

@@ -1,4 +1,4 @@
-// The log shows how many spans did not fit into the queue of the SDK.
+// The log shows how many spans were dropped because they did not fit into the queue of the OpenTelemetry SDK.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -43,7 +43,8 @@ it('each log line has the number of spans that were dropped since the previous l
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK warns about dropped spans only when the queue has room again. So the test ends spans until it warns.
+  // The SDK warns about dropped spans only when the queue has room again. So the test ends more spans until the SDK
+  // warns.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

@@ -1,4 +1,4 @@
-// The summary of an SQL statement contains only its operations and tables.
+// In a span, the summary of an SQL statement contains only the operations and tables of the statement.
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'

@@ -6,7 +6,9 @@ import { type ObservedUpstream, startObservedUpstream } from '../observed-upstre
 export interface Arena {
   readonly gateway: TestGateway
   readonly upstream: ObservedUpstream
-  /** The values that replace names in angle brackets, such as `<FREE>`, in an attack. */
+  /**
+   * The values of the placeholders in attacks. The key is the name without brackets, for example `FREE` for `<FREE>`.
+   */
   readonly placeholders: ReadonlyMap<string, string>
   /** The users who own the valid credentials, by the name of the credential. */
   readonly owners: ReadonlyMap<string, Caller>
@@ -45,7 +47,8 @@ routes:
 
 /**
  * Starts the setup.
- * @param reading how the upstream parses requests: `plain` means like Node, and `lax` means with all lenient rules
+ * @param reading how the upstream parses requests; `plain` means like Node by default, and `lax` means as leniently as
+ * possible
  * @param before a function that starts a server between the gateway and the upstream
  */
 export async function openArena(
@@ -60,7 +63,7 @@ export async function openArena(
   upstream.reading = reading
   const front = await before(upstream.url)
   const gateway = await startGateway(routes(front.url), stores, {
-    // The timeouts are short. An attack that never ends therefore blocks its lane only for a short time.
+    // The timeouts are short. So an attack that never ends blocks its lane of the campaign only for a short time.
     server: ', timeouts: { headers: 1s, body_idle: 250ms }',
     limits: 'free_daily: 1000000',
   })

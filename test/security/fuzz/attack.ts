@@ -6,7 +6,10 @@ import { mutateBytes, operations } from './operations.ts'
 import { place, target } from './path-mutations.ts'
 
 export interface Attack {
-  /** The mutated parts: `path`, `fields`, `framing`, `bytes`, `corpus`, or several of them. */
+  /**
+   * The mutated parts: `path`, `fields`, `framing`, `bytes`, two of them joined with `+`, or `three or more`. `corpus`
+   * stands for a mutated attack from the corpus.
+   */
   readonly kind: string
   /** The request in latin1. Names in angle brackets stand for credentials (see arena.ts). */
   readonly text: string
@@ -29,8 +32,8 @@ const methods = [
   'PROPFIND',
 ]
 /**
- * The header lines of WebSocket handshakes. The upstream never responds with 101, so no tunnel may stay open after its
- * response.
+ * The header lines to add: usually none, sometimes a WebSocket handshake. The upstream never responds with 101, so the
+ * gateway must never open a tunnel.
  */
 const handshakes = [
   [],
@@ -70,8 +73,8 @@ const followers = [
 ]
 
 /**
- * The parts of a request that are mutated. Each bit stands for one part. Usually one part is mutated, sometimes
- * several.
+ * The parts of a request that are mutated, as a bit mask with one bit for each part. Usually one part is mutated,
+ * sometimes several.
  */
 const parts = fc.constantFrom(1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 3, 5, 6, 7, 10, 12, 15)
 const [inPath, inFields, inFraming, inBytes] = [1, 2, 4, 8]

@@ -1,4 +1,5 @@
-// Sends many mutated attacks in concurrent lanes. The first breach ends the run, and its attack is shrunk.
+// Sends many mutated attacks in concurrent lanes. The first attack that breaks a security rule ends the run, and is
+// reduced to a smaller attack.
 import fc from 'fast-check'
 import type { Arena } from './arena.ts'
 import { type Attack, attack } from './attack.ts'
@@ -7,7 +8,7 @@ import { type Breach, type Counts, openRange } from './range.ts'
 export interface Plan {
   readonly seed: number
   readonly cases: number
-  /** The time limit in milliseconds. The run ends at this limit or after `cases`. */
+  /** The time limit in milliseconds. The run ends after this time, or after `cases` attacks. */
   readonly within?: number
   readonly lanes?: number
   /** Is called after every thousand cases, with the number of cases so far. */
@@ -22,7 +23,7 @@ export interface Report extends Counts {
 /** The number of cases that a lane generates before it uses the next seed. */
 const perRound = 100
 
-/** Runs a campaign. The same seed, number of cases and number of lanes lead to the same cases. */
+/** Runs a campaign. The same seed, number of cases and number of lanes lead to the same attacks. */
 export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
   const { seed, lanes = 64, onProgress } = plan
   const end = performance.now() + (plan.within ?? Number.POSITIVE_INFINITY)

@@ -1,4 +1,5 @@
-// Generates header lines that forge an identity, move a credential, remove gateway headers, or confuse parsers.
+// Generates header lines for attacks. They forge an identity, send a credential in an unusual header, name gateway
+// headers in `Connection`, or confuse parsers.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
 import { separators } from '../spellings.ts'
@@ -106,7 +107,7 @@ const notable = [
   ],
 ]
 
-/** The header lines of the corpus, without long values, to save time. oversized-requests.test.ts has long values. */
+/** The header lines of the corpus, except long ones, to save time. oversized-requests.test.ts sends long headers. */
 const fromCorpus = corpus.headers
   .flatMap(attack => attack.lines)
   .filter(line => !/@x|…/.test(line))
@@ -119,13 +120,14 @@ const line = fc
     fc.oneof(spelled, spelled, fc.constantFrom(...notable), fc.constantFrom(...fromCorpus)),
     operations(1),
   )
-  // Three of four lines stay unchanged. With two faults in a request, the first fault would hide the second.
+  // Three of four lines stay unchanged. If every line were mutated, the gateway would refuse the request at the first
+  // invalid line and never check the others.
   .chain(([text, steps]) => fc.nat(3).map(n => (n === 0 ? mutateBytes(text, steps) : text)))
 
-/** Generates header lines in latin1, without line ends. */
+/** Generates header lines as latin1 text, without the CRLF at the end of each line. */
 export const fieldLines: fc.Arbitrary<string[]> = fc.array(line, { minLength: 1, maxLength: 4 })
 
-/** Generates header lines with none, one or several credentials. Names in angle brackets are replaced later. */
+/** Generates header lines with no credential, one or several. Placeholders such as `<PREMIUM>` are replaced later. */
 export const credentialLines: fc.Arbitrary<readonly string[]> = fc.oneof(
   { weight: 5, arbitrary: fc.constant([]) },
   {

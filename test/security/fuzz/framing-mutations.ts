@@ -111,7 +111,7 @@ const trailers = [
   ],
 ]
 
-/** Returns the content in chunks. Most parts are correct, because a body with several faults is refused early. */
+/** Returns the content in chunked coding. Most parts are valid, because the gateway stops at the first error. */
 function chunks(content: string, steps: readonly Operation[]): string {
   const cut = content.length > 2 ? [content.slice(0, 2), content.slice(2)] : [content]
   const [first, second, last] = steps
@@ -127,7 +127,7 @@ function chunks(content: string, steps: readonly Operation[]): string {
   return coded.join('') + end
 }
 
-/** Generates a body with a length, a chunked coding, both or neither. The length and the coding may be wrong. */
+/** Generates a body with a length, a chunked coding, both or neither. The length and the coding can be invalid. */
 export const framing: fc.Arbitrary<Framing> = fc
   .record({
     content: fc.constantFrom(...contents),

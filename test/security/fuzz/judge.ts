@@ -1,4 +1,4 @@
-// Checks the invariants I1 to I5 for one attack. It does not use Vitest, so `npm run fuzz` can use it too.
+// Checks the invariants I1 to I5 for one attack. This file does not use Vitest, so `npm run fuzz` can use it too.
 import { canonical, identityNames } from '../identity-names.ts'
 import type { Seen } from '../observed-upstream.ts'
 import { type RawAnswer, value, values } from '../raw-client.ts'

@@ -1,4 +1,5 @@
-// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. Exits with 1 on a finding.
+// `npm run fuzz -- [TARGET …] [--minutes N] [--seed S] [--cases N] [--lanes N] [--keep]`. Exits with 1 if it finds a
+// violation.
 import { parseArgs } from 'node:util'
 import { runTarget } from './guided/run.ts'
 import { targets } from './guided/targets.ts'

@@ -10,7 +10,7 @@ export interface Operation {
   readonly pick: number
 }
 
-/** Generates a list of at most `most` steps. */
+/** Generates a list of up to `most` operations. */
 export function operations(most: number): fc.Arbitrary<Operation[]> {
   return fc.array(fc.record({ kind: fc.nat(999), at: fc.nat(999), pick: fc.nat(999) }), { maxLength: most })
 }
@@ -51,7 +51,7 @@ const byteKinds: ((text: string, at: number, pick: number) => string)[] = [
     nthReplaced(text, /\d+/g, at, pickFrom(['0', '-1', '+5', '0x5', '00', '5,5', '1e9'], pick)),
 ]
 
-/** Applies the steps to a text in latin1. */
+/** Applies the operations to a text in latin1. */
 export function mutateBytes(text: string, steps: readonly Operation[]): string {
   return steps.reduce(
     (mutated, { kind, at, pick }) =>

@@ -67,7 +67,7 @@ export function openRange(arena: Arena): Range {
       return violations
     },
     async settle() {
-      // Waits for late requests, because no event shows that the last one has arrived.
+      // Waits a fixed time for late requests, because no event shows that the last request has arrived.
       await new Promise(resolve => setTimeout(resolve, 500))
       const breaches: Breach[] = []
       for (const [from, { seen }] of witness.rest()) {

@@ -10,8 +10,8 @@ export interface Shot {
   /** If the received bytes are not a sequence of responses, this field contains the bytes or an error. */
   readonly unreadable: string | undefined
   /**
-   * The path of the sentinel: a valid request after the attack, which simulates the next client on a shared
-   * connection.
+   * The path of the sentinel. The sentinel is a valid request after the attack. It simulates a request of the next
+   * client on a shared connection.
    */
   readonly sentinel: string
 }
@@ -20,7 +20,10 @@ export interface Shot {
 const longest = 4_000
 const quiet = 400
 
-/** Sends an attack. @param serial selects the client address in 127.0.0.0/8, which is all loopback on Linux */
+/**
+ * Sends an attack.
+ * @param serial selects the client address in 127.0.0.0/8; on Linux, all these addresses are loopback
+ */
 export async function fire(arena: Arena, { text, cut }: Attack, serial: number): Promise<Shot> {
   const from = addressOf(serial)
   const sentinel = `/public/sentinel-${serial}`
@@ -48,7 +51,7 @@ export async function fire(arena: Arena, { text, cut }: Attack, serial: number):
   return { from, sentinel, ...readAll(connection.unread, text) }
 }
 
-/** Returns a different loopback address, from 127.1.0.0 on, for each number. */
+/** Returns a different loopback address for each number. The first address is 127.1.0.0. */
 function addressOf(serial: number): string {
   const number = 0x01_00_00 + (serial % 0xfd_00_00)
   return `127.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`
@@ -74,8 +77,8 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
 }
 
 /**
- * Guesses the method of the request: a response without a body counts as a response to HEAD. The method that was really
- * sent does not help, because the parser refuses a bad request with a body even after HEAD.
+ * Guesses the method of the request: a response without a body counts as a response to HEAD. The method that the client
+ * sent does not help: if the gateway refuses a malformed HEAD request, the response has a body.
  */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4

@@ -10,15 +10,16 @@ export interface Testimony {
 
 export interface Witness {
   /**
-   * Waits until the upstream and the log agree about an address. Then returns the records of the address and removes
-   * them.
+   * Waits until the access log contains each request that the upstream received from this address. Then returns the
+   * records of the address and removes them.
    */
   of(from: string): Promise<Testimony>
   /** Returns the records that are left, including late ones, and removes them. */
   rest(): Map<string, Testimony>
   /**
-   * The requests of the free user in the log. `forwarded`: the number of forwarded requests. `unknown`: the number of
-   * requests whose client left. The gateway may or may not have counted such a request as a use.
+   * The requests of the user with the plan `free` to the route `daily`, according to the access log. `forwarded`: the
+   * number of forwarded requests. `unknown`: the number of requests whose client left. The log does not show whether
+   * the gateway counted these requests as uses.
    */
   readonly uses: { forwarded: number; unknown: number }
 }

@@ -1,4 +1,5 @@
-// Attacks on accounts through a provider: registered before the owner, confusable emails, changed subjects.
+// Attacks on accounts through a provider: an attacker registers an account before the owner does, uses a confusable
+// email, or changes the subject (`sub`).
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../../support/client.ts'
 import type { Claims } from '../../support/code-issuer.ts'
@@ -29,7 +30,7 @@ describeOverSetups('an attack on an account', setup => {
     const body = { refresh_token: refresh }
     return (await call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body })).status
   }
-  /** Links an identity of an attacker, as if the account had belonged to the attacker. */
+  /** Links an identity of an attacker to the account, as if the attacker had owned the account. */
   const linkAttacker = async (user: TestUser) => {
     const attacker = newPerson({ email: 'attacker@evil.example.com' })
     await at.gateway.sql('insert into identities (issuer, sub, user_id) values ($2, $3, $1)', [
@@ -40,8 +41,8 @@ describeOverSetups('an attack on an account', setup => {
     return attacker
   }
 
-  describe('that an attacker registered before the owner', () => {
-    it('does not give the owner that account, with an ID token or a code', async () => {
+  describe('an account that an attacker registered before the owner', () => {
+    it('is not given to the owner in exchange for an ID token or a code', async () => {
       const attacker = await newUser(at.gateway)
       const owner = newPerson({ email: attacker.email })
       for (let i = 0; i < 2; i += 1) {
@@ -52,7 +53,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await usersWith(at.gateway, attacker.email)).toMatchObject([{ isVerified: false }])
     })
 
-    it('ends with a reset by the owner: no password, session, key or identity of the attacker is left', async () => {
+    it('has no password, session, key or identity of the attacker after the owner signs in with a reset', async () => {
       const attacker = await newUser(at.gateway)
       const headers = { 'x-api-key': `peage_${'a'.repeat(30)}${attacker.id}` }
       await giveKey(at.gateway, attacker, headers['x-api-key'])
@@ -69,7 +70,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await userOf(at, again)).not.toBe(attacker.id)
     })
 
-    it('ends with a reset by mail: the identity of the attacker is removed', async () => {
+    it('has no identity of the attacker after the owner resets the password by mail', async () => {
       const attacker = await newUser(at.gateway)
       const identity = await linkAttacker(attacker)
       const auth = (path: string, body: object) =>
@@ -83,14 +84,14 @@ describeOverSetups('an attack on an account', setup => {
       expectRefusal(again, ...refusals.unverified)
     })
 
-    it('ends if the owner has the password: the attacker was the owner', async () => {
+    it('keeps its sessions if it is linked to a sign-in that contains its password', async () => {
       const user = await newUser(at.gateway)
       const linked = await signIn(newPerson({ email: user.email }), { password: user.password })
       expectPair(linked, 200)
       expect(await refreshes(user)).toBe(200)
     })
 
-    it('is no way to the account for a person of another email, with its password', async () => {
+    it('is not given to a person with another email, even if the person sends the email and password of the account', async () => {
       const user = await newUser(at.gateway)
       const answer = await signIn(newPerson(), { password: user.password, email: user.email })
       expectPair(answer, 201)
@@ -98,7 +99,7 @@ describeOverSetups('an attack on an account', setup => {
     })
   })
 
-  describe('with an email', () => {
+  describe('a confusable or changed email', () => {
     const kelvin = '\u212a'
     it.each<[string, Claims]>([
       ['with a Kelvin sign', { email: `${kelvin}arl@example.com` }],
@@ -123,7 +124,7 @@ describeOverSetups('an attack on an account', setup => {
       ['that is not verified', { email: 'karl@example.com', email_verified: false }],
       ['that is empty', { email: '' }],
       ['that is missing', { email: undefined }],
-    ])('%s gets no account', async (_, claims) => {
+    ])('an email %s gives access to no account', async (_, claims) => {
       const [existing] = await usersWith(at.gateway, 'karl@example.com')
       const id =
         existing?.id ??
@@ -141,7 +142,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await identitiesOf(at.gateway, id)).toEqual([])
     })
 
-    it('in upper case gets the same account as in lower case', async () => {
+    it('an email in upper case gives access to the same account as in lower case', async () => {
       const user = await newUser(at.gateway)
       await verify(user)
       const email = user.email.toUpperCase()
@@ -150,7 +151,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await userOf(at, answer)).toBe(user.id)
     })
 
-    it('that the provider has changed: the person stays, and gets no other account', async () => {
+    it('if the provider changes the email of a person, the person keeps the account and gets no other account', async () => {
       const person = newPerson()
       const created = await signIn(person)
       const user = await userOf(at, created)
@@ -159,13 +160,13 @@ describeOverSetups('an attack on an account', setup => {
       const moved = await signIn({ ...person, email: other.email })
       expect(await userOf(at, moved)).toBe(user)
       expect((await usersWith(at.gateway, person.email))[0]?.id).toBe(user)
-      // The previous email has a new owner at the provider.
+      // At the provider, the previous email now belongs to another person.
       expectRefusal(await signIn(newPerson({ email: person.email })), ...refusals.exists)
     })
   })
 
-  describe('with a changed sub', () => {
-    it('gets 409 account_exists for good: without a proof, with the password, and with a reset', async () => {
+  describe('a changed sub', () => {
+    it('always gets 409 account_exists: without a proof, with the password, and with a reset', async () => {
       const user = await newUser(at.gateway)
       await verify(user)
       expectPair(await signIn(newPerson({ email: user.email })), 200)
@@ -174,12 +175,12 @@ describeOverSetups('an attack on an account', setup => {
         expectRefusal(await signIn(recreated, proof), ...refusals.exists)
       expect(await identitiesOf(at.gateway, user.id)).toHaveLength(1)
       expect((await login(at.gateway.url, user.email, user.password)).access).not.toBe('undefined')
-      // Another issuer vouches for the same email, so it is linked.
+      // The account has no identity of the provider beta yet. So an identity of beta with the same email is linked.
       expectPair(await signIn(newPerson({ email: user.email }), {}, 'beta'), 200)
     })
 
     it.each(['SUB-1', 'sub-1 ', ' sub-1', 'sub-1\u200b', 'sub-\uff11'])(
-      '%j is another person than sub-1',
+      '%j identifies another person than sub-1',
       async sub => {
         const [known] = [newPerson({ sub: 'sub-1', email: 'sub-1@example.com' })]
         const first = await signIn(known)
@@ -190,7 +191,7 @@ describeOverSetups('an attack on an account', setup => {
     )
   })
 
-  it('that is inactive gives no session, with any proof', async () => {
+  it('gives no session for an inactive account, with or without a proof', async () => {
     const user = await newUser(at.gateway)
     const person = newPerson({ email: user.email })
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -204,7 +205,7 @@ describeOverSetups('an attack on an account', setup => {
     expect((await usersWith(at.gateway, user.email))[0]?.password_hash).not.toBe('!')
   })
 
-  it('with the hash `!` as password gives no session', async () => {
+  it('gives no session if the account has the password hash `!`, whatever password is sent', async () => {
     const person = newPerson()
     expectPair(await signIn(person), 201)
     for (const password of ['!', '', ' ']) {

@@ -36,7 +36,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
     const started = await begin(at.gateway)
     return { ...started, callback: at.alpha.consent(started.location, claims) }
   }
-  /** Runs a test while the provider gives this ID token for every code. */
+  /** Runs a test while the provider returns `id_token` for every code. */
   async function withIdToken<T>(id_token: string, run: () => Promise<T>): Promise<T> {
     const original = at.alpha.responses.get(paths.token)
     at.alpha.responses.set(paths.token, sendJson({ access_token: 'x', token_type: 'Bearer', id_token }))
@@ -61,20 +61,21 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expectPair(await exchange(at.gateway, body), 201)
     })
 
-    it('fails in a browser that has started a sign-in itself, which can still end', async () => {
+    it('fails in a browser that has started its own sign-in, and that sign-in still succeeds', async () => {
       const { callback } = await signedInAtProvider(attacker)
       const own = await signedInAtProvider(victim)
       expectReturned(await open(own.browser, callback), 'sign_in_expired')
       const mixed = new URL(callback)
       const [[name = '', value = ''] = []] = own.browser.cookies
-      // The name of a cookie is no secret: it is the beginning of the state.
+      // The name of a cookie ends with the first 8 characters of the state, which is no secret. The test also sends the
+      // victim's cookie under the name that belongs to the attacker's state.
       const renamed = new CookieBrowser()
       renamed.cookies.set(name.replace(/.{8}$/, String(mixed.searchParams.get('state')).slice(0, 8)), value)
       expectReturned(await open(renamed, mixed), 'sign_in_expired')
       expect(locationOf(await open(own.browser, own.callback)).searchParams.has('code')).toBe(true)
     })
 
-    it('gives the page a state that is not its own, if the attacker can even set cookies', async () => {
+    it('fails even if the attacker can set cookies: the page gets a foreign state and cannot exchange the code', async () => {
       const { browser, page, callback } = await signedInAtProvider(attacker)
       const attacked = new CookieBrowser()
       for (const [name, value] of browser.cookies) attacked.cookies.set(name, value)
@@ -86,14 +87,14 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
   })
 
   describe('with a stolen code (code injection)', () => {
-    it('of the provider fails, because its verifier is in another cookie', async () => {
+    it('fails with a code of the provider, because the verifier is in the cookie of another browser', async () => {
       const stolen = (await signedInAtProvider(victim)).callback.searchParams.get('code')
       const own = await signedInAtProvider(attacker)
       own.callback.searchParams.set('code', String(stolen))
       expectReturned(await open(own.browser, own.callback), 'provider_error', own.page.parameters.state)
     })
 
-    it('of a provider that ignores PKCE fails, because of the nonce', async () => {
+    it('fails with a code of a provider that ignores PKCE, because the nonce differs', async () => {
       const first = await begin(at.gateway)
       const nonce = new URL(first.location).searchParams.get('nonce')
       const own = await signedInAtProvider(attacker)
@@ -102,7 +103,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expectReturned(answer, 'id_token_invalid', own.page.parameters.state)
     })
 
-    it('of the gateway fails with the verifier of another page, and the code is spent', async () => {
+    it('fails with a code of the gateway and the verifier of another page, and uses up the code', async () => {
       const own = await begin(at.gateway)
       const { browser, page, callback } = await signedInAtProvider(victim)
       const code = locationOf(await open(browser, callback)).searchParams.get('code')
@@ -112,7 +113,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
   })
 
   describe('with a replay', () => {
-    it('of a callback fails at the provider', async () => {
+    it('fails with a callback, because the provider accepts its code only once', async () => {
       const { browser, page, callback } = await signedInAtProvider(newPerson())
       const copy = new CookieBrowser()
       for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
@@ -121,7 +122,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expectReturned(await open(browser, callback), 'sign_in_expired')
     })
 
-    it('of a callback at a provider that accepts codes again gives no second session', async () => {
+    it('gives no second session, even if the provider accepts the code of the callback again', async () => {
       const { browser, page, location } = await begin(at.gateway)
       const nonce = new URL(location).searchParams.get('nonce')
       const callback = at.alpha.consent(location)
@@ -140,7 +141,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expectRefusal(await exchange(at.other, second ?? {}), ...refusals.codeInvalid)
     })
 
-    it('of the ID token of a browser at the endpoint for apps fails', async () => {
+    it('fails with the ID token of a browser sign-in at the endpoint for apps', async () => {
       const { location } = await begin(at.gateway)
       const nonce = String(new URL(location).searchParams.get('nonce'))
       const id_token = await at.alpha.idToken({ ...newPerson(), nonce })
@@ -150,7 +151,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
   })
 
   describe('with two providers (mix-up)', () => {
-    it('fails at the path of the other provider, which gets no code', async () => {
+    it('fails at the callback path of the other provider, and this provider gets no code', async () => {
       const { browser, page, callback } = await signedInAtProvider(victim)
       callback.pathname = pathOf('beta', 'callback')
       const before = at.beta.seen.length
@@ -174,7 +175,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expectReturned(answer, 'id_token_invalid', page.parameters.state)
     })
 
-    it('gives each provider its own people, even with the same sub', async () => {
+    it('creates a separate user for each provider, even if both providers use the same sub', async () => {
       const { sub } = newPerson()
       const users: number[] = []
       for (const [name, issuer] of [
@@ -236,20 +237,20 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       '/signed-in',
       'null',
       `${returnUrl},https://app.example.com/a%20b/`,
-    ])('%j is refused', async return_url => {
+    ])('is refused if the return_url is %j', async return_url => {
       const answer = await call(at.gateway.url, 'GET', startPath(newPage({ return_url })))
       expectRefusal(answer, 400, 'request_invalid', { error: 'Requête invalide', field: 'return_url' })
       expect([answer.headers.get('location'), answer.headers.getSetCookie()]).toEqual([null, []])
     })
 
-    it('is possible only to a listed page', async () => {
+    it('can redirect only to a listed page', async () => {
       const page = newPage({ return_url: 'https://app.example.com/a%20b/' })
       const { browser, location } = await begin(at.gateway, { page })
       const { headers } = await open(browser, at.alpha.consent(location, newPerson()))
       expect(headers.get('location')).toMatch(/^https:\/\/app\.example\.com\/a%20b\/\?code=[\w-]{43}&state=/)
     })
 
-    it('has no effect in a callback', async () => {
+    it('has no effect if the callback contains the return_url', async () => {
       const { browser, callback } = await signedInAtProvider(newPerson())
       callback.searchParams.set('return_url', 'https://evil.example.com/')
       callback.searchParams.set('redirect_uri', 'https://evil.example.com/')
@@ -276,7 +277,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
     expect(redirectUri).toBe(`${publicUrl}${pathOf('alpha', 'callback')}`)
   })
 
-  it('with a session of the victim changes nothing: a sign-in never links to the caller', async () => {
+  it('with the session of the victim does not link the sign-in to the account of the victim', async () => {
     const { page, browser, callback } = await signedInAtProvider(newPerson())
     const code = locationOf(await open(browser, callback)).searchParams.get('code')
     const owner = newPerson()

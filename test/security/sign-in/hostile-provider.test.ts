@@ -22,11 +22,11 @@ import {
 } from '../../support/sign-in.ts'
 import { startUpstream, type Upstream } from '../../support/upstream.ts'
 
-/** Sends a document that would be valid. */
+/** Responds in a hostile way to a request for `document`. The document itself is valid. */
 type Behavior = (response: ServerResponse, document: object) => void
 
 const padding = Buffer.alloc(10 * 1024 * 1024, ' ')
-/** The parts of the document with 10 MiB of padding. */
+/** Returns the document in parts, with an additional member `padding` of 10 MiB. */
 const padded = (document: object) => {
   const text = JSON.stringify({ ...document, padding: '' })
   return [Buffer.from(text.slice(0, -2)), padding, Buffer.from(text.slice(-2))]
@@ -47,7 +47,7 @@ const behaviors: Record<string, Behavior> = {
   huge: (response, document) => response.writeHead(200, headers).end(Buffer.concat(padded(document))),
   bomb(response, document) {
     response.writeHead(200, { ...headers, 'content-encoding': 'gzip' })
-    // A gzip file may have several members (RFC 1952, section 2.2).
+    // A gzip file may have several members (RFC 1952, section 2.2), so each part is compressed separately.
     for (const part of padded(document)) response.write(part === padding ? zippedPadding : gzipSync(part))
     response.end()
   },
@@ -63,7 +63,7 @@ const stages = Object.keys(paths) as (keyof typeof paths)[]
 describe('a provider with hostile responses', () => {
   let upstream: Upstream
   let gateway: TestGateway
-  /** A provider for each stage and behavior. */
+  /** One provider for each combination of a stage and a behavior. */
   const all: { name: string; stage: keyof typeof paths; behavior: string; issuer: CodeIssuer }[] = []
   beforeAll(async () => {
     upstream = await startUpstream()
@@ -89,7 +89,7 @@ routes: [{ path: /open, upstream: echo, auth: none }]`,
       },
     )
     gateway.clock.now = Date.now
-    // The first sign-in loads the library, which takes a second here.
+    // The first sign-in imports a library. This takes a second, which the measured sign-ins must not include.
     await begin(gateway, { name: 'token-never' })
   })
   afterAll(async () => {
@@ -98,7 +98,10 @@ routes: [{ path: /open, upstream: echo, auth: none }]`,
     await upstream?.close()
   })
 
-  /** Signs in at the provider. @returns the time from the request with the hostile response to the error */
+  /**
+   * Signs in at the provider.
+   * @returns the time in milliseconds from the request that gets the hostile response until the error
+   */
   async function signIn({ name, stage, behavior, issuer }: (typeof all)[number]): Promise<number> {
     const page = newPage()
     const browser = new CookieBrowser()
@@ -113,7 +116,7 @@ routes: [{ path: /open, upstream: echo, auth: none }]`,
       misbehave(() => issuer.discovery)
       const answer = await browser.get(gateway, startPath(page, name))
       const durationMs = performance.now() - start
-      // No cookie was set, so none is deleted.
+      // The sign-in fails before the gateway sets a cookie, so it deletes no cookie.
       const query = new URLSearchParams({ error: 'provider_unavailable', state: page.parameters.state })
       expect([answer.status, answer.headers.get('location')]).toEqual([303, `${returnUrl}?${query}`])
       expect(answer.headers.getSetCookie()).toEqual([])
@@ -137,7 +140,7 @@ routes: [{ path: /open, upstream: echo, auth: none }]`,
     return durationMs
   }
 
-  it('gets provider_unavailable within 6 s at each stage, and other requests take less than 1 s', async () => {
+  it('causes provider_unavailable within 6 s at each stage, and other requests take less than 1 s', async () => {
     const isEndless = ({ behavior }: (typeof all)[number]) => /never|headers|trickle/.test(behavior)
     let isOver = false
     const timed = (providers: typeof all) =>
@@ -162,7 +165,7 @@ routes: [{ path: /open, upstream: echo, auth: none }]`,
     const requests = 'peage_provider_requests_total'
     expect(sum(requests, { outcome: 'timeout' })).toBe(12)
     expect(sum(requests, { outcome: 'too_large' })).toBe(8)
-    // The gateway has closed every connection.
+    // The gateway must close every connection to a provider.
     await expect
       .poll(() => all.map(({ issuer }) => issuer.open()), { timeout: 5_000 })
       .toEqual(all.map(() => 0))

@@ -1,4 +1,5 @@
-// The real program signs users in with https issuers: one that names loopback endpoints, and Microsoft Entra ID.
+// Starts the real program with https issuers. Tests a valid issuer, issuers that name http endpoints, and issuers at
+// the host of Microsoft Entra ID.
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect } from 'node:net'
@@ -40,7 +41,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** @param issuers the issuers by the names of the providers @param before a command that runs the program */
+/**
+ * @param issuers the URLs of the issuers, by provider name
+ * @param before a command that starts the program, for example `unshare`
+ */
 async function start(issuers: Record<string, string>, before: readonly string[] = []): Promise<Program> {
   const file = join(folder, `gateway-${Object.keys(issuers)[0]}.yaml`)
   const providers = Object.entries(issuers).map(
@@ -96,7 +100,7 @@ describe('an https issuer', () => {
     expectPair(await sendIdToken(program, { id_token: await good.idToken(newPerson()) }, 'good'), 201)
   })
 
-  it('that names an http endpoint is refused, and the endpoint gets no request', async () => {
+  it('is refused if it names an http endpoint, and the endpoint gets no request', async () => {
     for (const [name, issuer] of Object.entries(bad)) {
       const answer = await new CookieBrowser().get(program, startPath(newPage(), name))
       expect([name, locationOf(answer).searchParams.get('error')]).toEqual([name, 'provider_unavailable'])
@@ -113,14 +117,14 @@ if (!canMount) console.warn('skipped: Microsoft Entra ID: not root')
 describe.skipIf(!canMount)('Microsoft Entra ID', () => {
   const tenant = '11111111-2222-3333-4444-555555555555'
   let issuer: CodeIssuer
-  /** An issuer whose discovery document is the one of `common`. */
+  /** An issuer with the discovery document for all tenants: its `issuer` contains `{tenantid}` instead of a tenant. */
   let common: CodeIssuer
   let program: Program
-  /** The URL of each issuer. */
+  /** The URL of each issuer at the host of Microsoft. */
   const urls = new Map<CodeIssuer, string>()
   const relays: ReturnType<typeof createServer>[] = []
 
-  /** Serves an issuer at the host of Microsoft. */
+  /** Starts an issuer, and a TLS relay with the host name of Microsoft in front of it. */
   async function startAtMicrosoft(path: string): Promise<CodeIssuer> {
     const started = await startCodeIssuer({ path })
     const { origin, port } = new URL(started.url)
@@ -159,16 +163,16 @@ describe.skipIf(!canMount)('Microsoft Entra ID', () => {
     return sendIdToken(program, { id_token }, 'microsoft')
   }
 
-  it.each([[true], ['true'], [1], ['1']])('verifies an email with xms_edov %j', async xms_edov => {
+  it.each([[true], ['true'], [1], ['1']])('an email with xms_edov %j counts as verified', async xms_edov => {
     expectPair(await send({ xms_edov }), 201)
   })
 
   it.each([[false], ['false'], [0], ['0'], [undefined], [null], [2], ['yes']])(
-    'does not verify an email with xms_edov %j',
+    'an email with xms_edov %j does not count as verified',
     async xms_edov => expectRefusal(await send({ xms_edov }), ...refusals.unverified),
   )
 
-  it('with the token of another tenant is refused', async () => {
+  it('an ID token of another tenant is refused', async () => {
     const other = '99999999-2222-3333-4444-555555555555'
     const own = String(urls.get(issuer))
     for (const iss of [
@@ -184,7 +188,7 @@ describe.skipIf(!canMount)('Microsoft Entra ID', () => {
       expectRefusal(await send({ iss, tid: other, xms_edov: true }), ...refusals.tokenInvalid)
   })
 
-  it('with the discovery document of all tenants is refused', async () => {
+  it('an issuer with the discovery document of all tenants is refused', async () => {
     const id_token = await common.idToken({
       ...newPerson(),
       iss: urls.get(common),

@@ -1,4 +1,4 @@
-// Each token differs from a valid ID token in one thing. The gateway accepts the valid token, and refuses the others.
+// Each test case changes a valid ID token in one point. The gateway must refuse the token unless the change is allowed.
 import { createHash, createHmac, createPublicKey } from 'node:crypto'
 import { base64url, exportSPKI, importJWK, type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -13,7 +13,7 @@ import { expectPair, newPerson, refusals, sendIdToken, withoutLimits } from '../
 interface Case {
   readonly claims?: Claims
   readonly header?: Readonly<Record<string, unknown>>
-  /** The nonce of the request. */
+  /** The nonce that the app sends together with the token. */
   readonly nonce?: unknown
 }
 
@@ -131,7 +131,7 @@ describe('an ID token', () => {
     return expectRefused(await signToken(key, claimsWith(claims), header), sent)
   })
 
-  it('from another provider is refused, with its own issuer and with the right one', async () => {
+  it('from another provider is refused, with the iss of that provider and with the expected iss', async () => {
     await expectRefused(await another.idToken(newPerson()))
     for (const { kid } of [another.key, issuer.key])
       await expectRefused(await signToken(another.key, claimsWith(), { kid }))
@@ -168,7 +168,7 @@ describe('an ID token', () => {
     await expectRefused(`${header}.${encode(claimsWith())}.${'A'.repeat(86)}`)
   })
 
-  it('with HMAC and the public key as secret is refused', async () => {
+  it('signed by HMAC with the public key as the secret is refused', async () => {
     const { jwk, kid } = issuer.key
     const publicKey = await importJWK(jwk, 'ES256')
     const pem = await exportSPKI(publicKey as never)
@@ -183,7 +183,7 @@ describe('an ID token', () => {
         }
   })
 
-  it('that is no signed JWT is refused', async () => {
+  it('is refused if it is not a signed JWT', async () => {
     const valid = await issuer.idToken(newPerson())
     const [header = '', payload = '', signature = ''] = valid.split('.')
     const json = JSON.stringify({ protected: header, payload, signature })
@@ -201,7 +201,7 @@ describe('an ID token', () => {
     expectPair(await send(valid), 201)
   })
 
-  /** Signs a token whose header jose does not sign. */
+  /** Signs a token with a header that jose refuses to sign. */
   async function signByHand(claims: JWTPayload, header: object): Promise<string> {
     const { kid, privateKey } = issuer.key
     const signing = `${encode({ alg: 'ES256', kid, ...header })}.${encode(claims)}`
@@ -210,11 +210,11 @@ describe('an ID token', () => {
     return `${signing}.${base64url.encode(new Uint8Array(signature))}`
   }
 
-  it('that this test signs by hand is accepted without the critical header', async () => {
+  it('is accepted if this test signs it by hand without a critical header', async () => {
     expectPair(await send(await signByHand(claimsWith(), {})), 201)
   })
 
-  it('for the code flow is refused if a symmetric key is in the JWK Set', async () => {
+  it('signed with a symmetric key from the JWK Set is refused', async () => {
     const secret = Buffer.alloc(32, 7)
     another.jwks.keys.push({ kty: 'oct', kid: 'oct', k: secret.toString('base64url'), alg: 'HS256' })
     const claims = { ...claimsOf(another, Date.now()), ...newPerson() }

@@ -42,7 +42,7 @@ it('if a worker sends only some metric families, the other families keep their p
   expect([asked.value('requests'), asked.value('open')]).toEqual([12, 4])
 })
 
-it('the metrics keep all values of a worker that does not respond, and only the counters of a worker that exited', async () => {
+it('the metrics keep all values of a worker that does not respond, but only the counters of a worker that exited', async () => {
   const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
   const stopped = readPage(await mergedText(await counts([{ pid: 1, families: undefined }])))

@@ -76,7 +76,7 @@ describe('the lock of a data folder', () => {
     await expect(lockDataDir(dir)).rejects.toMatchObject({ name: 'DataDirLocked', pid: process.pid })
     await lock.release()
     const next = await lockDataDir(dir)
-    // If the first lock is released a second time, the next lock must not be released.
+    // A second release of the first lock must not release the next lock.
     await lock.release()
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
     await next.release()
@@ -133,7 +133,7 @@ describe('the lock of a data folder', () => {
   })
 
   it.each(['a free folder', 'a stale lock'])(
-    'if many processes race for %s, goes to exactly one of them',
+    'is acquired by exactly one of many processes that race for %s',
     async what => {
       const racers = Array.from({ length: 6 }, () => start('on-line'))
       for (const racer of racers) expect(await racer.line()).toBe('ready')

@@ -97,7 +97,7 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  it('releases the folder if it cannot be opened', async () => {
+  it('releases the folder if the database in it cannot be opened', async () => {
     const broken = join(parent, 'broken')
     mkdirSync(join(broken, 'postgres'), { recursive: true })
     writeFileSync(join(broken, 'postgres', 'PG_VERSION'), 'not a version')
@@ -117,7 +117,7 @@ describe('the embedded database', () => {
     await (await openEmbedded({ dir })).close()
   })
 
-  it('finishes or refuses statements in flight when it is closed, and loses no confirmed row', async () => {
+  it('finishes or refuses pending statements when it is closed, and loses no confirmed row', async () => {
     const database = await openEmbedded({ dir })
     const writes = Array.from({ length: 50 }, (_, n) =>
       database.query('insert into rows values ($1)', [-1 - n]),

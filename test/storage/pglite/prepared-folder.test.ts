@@ -47,7 +47,7 @@ describe('the prepared data folder', () => {
     return pathToFileURL(file)
   }
 
-  it('has the same catalog as initdb and all migrations', async () => {
+  it('has the same catalog as a folder that initdb and all migrations have created', async () => {
     const dir = join(parent, 'prepared')
     const prepared = await openEmbedded({ dir })
     expect(await prepared.migrate()).toEqual(NAMES)
@@ -125,7 +125,7 @@ describe('the prepared data folder', () => {
     expect(existsSync(join(parent, 'from-cut'))).toBe(false)
   })
 
-  it('after kill -9 during unpacking, is complete or absent, and is then unpacked again', async () => {
+  it('is complete or absent after kill -9 during unpacking; if it is absent, the next start unpacks it again', async () => {
     let cutShort = 0
     for (let round = 0; cutShort < 3 && round < 30; round += 1) {
       const dir = join(parent, `killed-${round}`)

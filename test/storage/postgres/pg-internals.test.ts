@@ -6,7 +6,7 @@ import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 
 describeWithServices('the timeout of one statement', () => {
-  it('ends the statement before the longer timeout of the connection', async () => {
+  it('ends the statement before the longer timeout of the connection expires', async () => {
     const database = await postgresDatabase()
     const client = new Client({ connectionString: database.url, query_timeout: 10_000 })
     client.on('error', () => {})

@@ -1,4 +1,5 @@
-// The listening connection can be lost with or without an error. The change feed then is not fresh, and reconnects.
+// The connection that listens for changes can be lost, with or without an error. Until the change feed has reconnected,
+// it is not fresh.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -59,7 +60,7 @@ describeWithServices('a change feed from a Postgres server', () => {
     expect(heard).toEqual([`user ${user?.id}`])
   }
 
-  it('stops being fresh when its backend is terminated, and is fresh again within 2 s', async () => {
+  it('stops being fresh when Postgres ends its connection, and is fresh again within 2 s', async () => {
     await database.query(`select pg_terminate_backend(pid) ${backends}`)
     await expect.poll(() => feed.isFresh(), { timeout: 200, interval: 1 }).toBe(false)
     expect([gaps, states]).toEqual([1, ['lost']])
@@ -69,7 +70,7 @@ describeWithServices('a change feed from a Postgres server', () => {
     await isHeard()
   })
 
-  it('stops being fresh within 3.5 s when its packets are dropped, then reconnects and reports gaps', async () => {
+  it('stops being fresh within 3.5 s when its packets are lost, then reconnects and reports gaps', async () => {
     const { made } = relay
     relay.stall()
     const stalled = performance.now()
@@ -86,7 +87,7 @@ describeWithServices('a change feed from a Postgres server', () => {
     await isHeard()
   })
 
-  it('leaves no connection behind when it is closed', async () => {
+  it('has no open connection after it is closed', async () => {
     expect(await listening()).toBe(1)
     await feed.close()
     await expect.poll(listening, { timeout: 2_000 }).toBe(0)
@@ -129,7 +130,7 @@ describe('a listener that cannot connect', () => {
     server.close()
   })
 
-  it('does not crash if its address names a certificate file that does not exist', async () => {
+  it('does not crash if the certificate file in its URL does not exist', async () => {
     const { notifications, losses } = listenTo(
       'postgres://nobody@127.0.0.1:1/none?sslmode=verify-full&sslrootcert=/nonexistent/ca.pem',
     )

@@ -1,4 +1,4 @@
-// A pool opens only a few connections at a time. Its connections serve all waiting queries.
+// A pool opens at most two connections at the same time. All waiting queries must still succeed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
@@ -16,7 +16,7 @@ describeWithServices('the connections for ten concurrent queries', () => {
   const ten = <T>(work: (index: number) => Promise<T>) =>
     Promise.all(Array.from({ length: 10 }, (_, index) => work(index)))
 
-  it('are opened two at a time while the server hangs, and all queries succeed afterwards', async () => {
+  it('are opened only two at a time, and all queries succeed when a server that hung responds again', async () => {
     const relay = await startStallingRelay(server.url)
     const database = openPostgres({ url: relay.url, maxConnections: 10, onError: () => {} })
     try {
@@ -33,7 +33,7 @@ describeWithServices('the connections for ten concurrent queries', () => {
     }
   })
 
-  it('are ten if the queries run longer than other queries may wait for a free connection', async () => {
+  it('are ten if a query takes longer than the time limit to get a free connection', async () => {
     const database = openPostgres({ url: server.url, maxConnections: 10, onError: () => {} })
     try {
       await ten(() => database.query('select pg_sleep(0.8)'))

@@ -31,7 +31,7 @@ async function fail(error: unknown, tookMs = 0): Promise<void> {
 const succeed = () => state.observe(Promise.resolve())
 
 describe('Postgres', () => {
-  it('is down when the connection has failed for a second, and the report contains the reason of the driver', async () => {
+  it('is reported as down with the error of the driver when connections have failed for 1 s', async () => {
     await fail(refused)
     nowMs += 999
     await fail(refused)
@@ -43,12 +43,12 @@ describe('Postgres', () => {
     expect(reports.at(-1)).toBe(true)
   })
 
-  it('is down when one query gets no response for a second', async () => {
+  it('is reported as down when one query gets no response for 1 s', async () => {
     await fail(refused, 1_500)
     expect(reports).toHaveLength(1)
   })
 
-  it('is up if other queries succeed during the failures', async () => {
+  it('is reported as up if another query succeeds between the failures', async () => {
     await fail(refused)
     nowMs += 900
     await succeed()
@@ -60,13 +60,13 @@ describe('Postgres', () => {
     ['a violated constraint', new StorageError('database: error 23505', '23505', undefined)],
     ['a statement that was too slow', new StorageError('database: canceled (57014)', '57014', undefined)],
     ['an error that is not about the database', new Error('a bug')],
-  ])('is up after %s', async (_, error) => {
+  ])('is not reported as down after %s', async (_, error) => {
     for (let i = 0; i < 3; i += 1) await fail(error, 2_000)
     expect(reports).toEqual([])
   })
 
   it.each(['57P01', '57P03', '53300', '28P01', '3D000', '25006', '08006'])(
-    'is down when the server refuses connections with %s',
+    'is reported as down when the server refuses connections with the SQLSTATE %s',
     async code => {
       await fail(new StorageError('database: refused', code, undefined), 1_000)
       expect(reports).toEqual(['refused'])

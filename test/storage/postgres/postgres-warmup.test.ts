@@ -51,8 +51,8 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
-    // An operator's connection may still be closing, and it counts until it is closed. So the pool may have fewer than
-    // 12 connections.
+    // A connection of `asOperator` may still be closing. It counts toward the limit until it is closed. So the pool may
+    // open fewer than 12 connections.
     expect(opening.open).toBeLessThanOrEqual(12)
     expect(opening.open).toBeGreaterThanOrEqual(10)
     expect(await countOnServer()).toBe(opening.open)
@@ -60,7 +60,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect((await other.warmUp()).open).toBeLessThanOrEqual(3)
   })
 
-  it('stop at the connection limit of the role, and the open connections work', async () => {
+  it("do not exceed the role's connection limit, and they can run queries", async () => {
     await asOperator('create role narrow login connection limit 3')
     const database = open(5, 'narrow')
     const { open: count, reason } = await database.warmUp()
@@ -69,7 +69,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('are retried while the server hangs', async () => {
+  it('are all open after a server that hung for 0.7 s responds again', async () => {
     const database = open(4)
     server.pause()
     const opening = database.warmUp()
@@ -81,7 +81,7 @@ describeWithPostgresBinary('connections that are opened in advance', () => {
     expect(await opening).toEqual({ open: 4, reason: undefined })
   })
 
-  it('if the server hangs or is down, are given up, and the reason is reported', async () => {
+  it('are given up if the server hangs or is down, and the result contains the reason', async () => {
     const database = open(20)
     server.pause()
     const begun = performance.now()

@@ -1,5 +1,5 @@
-// If Postgres is down, paused or slow, or cuts connections, queries fail with a StorageError within 2 s. The pool then
-// recovers.
+// If Postgres is down, paused or slow, or ends connections, queries fail with a StorageError within 2 s. When Postgres
+// works again, the pool recovers.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
@@ -56,7 +56,7 @@ describeWithServices('a Postgres connection', () => {
     expect(after).toBeLessThan(2_000)
   })
 
-  it('causes an error, not a crash, if the server ends it as soon as it is ready', async () => {
+  it('causes an error, not a crash, if the server closes the connection right after the start', async () => {
     const { hostname, port } = new URL(url)
     const readyForQuery = Buffer.from('Z\0\0\0\x05I', 'latin1')
     const fields = 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
@@ -79,7 +79,7 @@ describeWithServices('a Postgres connection', () => {
     relay.close()
   })
 
-  it('prepares a statement once; if a pooler mixes up connections, runs the statement unprepared', async () => {
+  it('prepares a statement once, but runs it unprepared if a pooler has changed the server connection', async () => {
     const database = open(url, 1)
     const statement = prepared('select $1::int as n')
     const names = () => database.query('select name from pg_prepared_statements')
@@ -94,7 +94,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await other.query(statement, [4])).toEqual([{ n: 4 }])
   })
 
-  it('keeps working with a prepared statement after a migration changes its columns', async () => {
+  it('can still run a prepared statement after a migration has changed the type of a column', async () => {
     const database = open(url, 1)
     await database.query('create table widened (n smallint not null)')
     await database.query('insert into widened values (1)')
@@ -104,7 +104,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query(statement)).toEqual([{ n: 1 }])
   })
 
-  it('never returns a late result to the next statement', async () => {
+  it('never returns the late result of a timed-out statement to the next statement', async () => {
     const database = open(url, 1)
     await failure(database.query("select pg_sleep(1.2), 'old' as answer"))
     expect(await database.query("select 'new' as answer")).toEqual([{ answer: 'new' }])
@@ -112,7 +112,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query("select 'newer' as answer")).toEqual([{ answer: 'newer' }])
   })
 
-  it('waits at most half a second for a free connection', async () => {
+  it('makes other queries fail after 0.5 s if it stays in use', async () => {
     const database = open(url, 1)
     const holding = database.transaction(tx => tx.query('select pg_sleep(0.8)'))
     const waits = await Promise.all([1, 2, 3].map(() => failure(database.query('select 1'))))
@@ -121,7 +121,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('leaves no open transaction and no setting behind when a transaction fails', async () => {
+  it('has no open transaction and no changed setting after a transaction fails', async () => {
     const database = open(url, 1)
     const failed = database.transaction(async tx => {
       await tx.query("set local application_name = 'changed'")
@@ -134,7 +134,7 @@ describeWithServices('a Postgres connection', () => {
     expect(row).toEqual({ name: 'peage', open: 0 })
   })
 
-  it('is replaced if its backend ends while idle, and the error is reported', async () => {
+  it('is replaced if Postgres ends it while it is idle, and the error is reported', async () => {
     const database = open(url, 1)
     const other = open(url, 1)
     const [row] = await database.query<{ pid: number }>('select pg_backend_pid() as pid')
@@ -144,7 +144,7 @@ describeWithServices('a Postgres connection', () => {
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('is replaced if its backend ends between or during statements', async () => {
+  it('is replaced if Postgres ends it between two statements or during a statement', async () => {
     const database = open(url, 1)
     const other = open(url, 1)
     const work = database.transaction(async tx => {
@@ -169,7 +169,7 @@ describeWithPostgresBinary('a Postgres server', () => {
   })
   afterAll(() => server.stop())
 
-  it('causes errors within 2 s while it is paused, also in a transaction, and works when resumed', async () => {
+  it('makes queries and transactions fail within 2 s while it is paused, and then works again', async () => {
     const database = open(server.url, 2)
     await Promise.all([database.query('select 1'), database.query('select 2')])
     const slow = failure(
@@ -190,7 +190,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await expect.poll(() => database.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  it('causes errors at once when it is killed, and works when it is back', async () => {
+  it('makes queries fail within 1 s when it is killed, and works again after a restart', async () => {
     const database = open(server.url, 2)
     await database.query('create table if not exists kept (id int)')
     await server.kill()
@@ -201,7 +201,7 @@ describeWithPostgresBinary('a Postgres server', () => {
     await expect.poll(() => database.query('select * from kept')).toEqual([])
   })
 
-  it('that is a standby is not used, even for reads, until it is promoted', async () => {
+  it('is not used while it is a standby, not even for reads, and is used after its promotion', async () => {
     const database = open(server.url, 2)
     const [{ folder } = { folder: '' }] = await database.query<{ folder: string }>(
       "select current_setting('data_directory') as folder",
@@ -249,14 +249,14 @@ describe('a Postgres address', () => {
   })
   afterAll(() => silent.close())
 
-  it('without a server causes a StorageError without the password', async () => {
+  it('causes a StorageError that does not contain the password if no server listens there', async () => {
     const { error } = await failure(open('postgres://peage:hunter2@127.0.0.1:1/peage').query('select 1'))
     expect(error.code).toBeUndefined()
     expect(error.message).toMatch(/ECONNREFUSED/)
     expect(error.message).not.toContain('hunter2')
   })
 
-  it('that is invalid causes a StorageError without the password, also in migrate', async () => {
+  it('causes a StorageError that does not contain the password if the address is invalid', async () => {
     const database = open('postgres://peage:hunter2@127.0.0.1:no-port/peage')
     for (const attempt of [database.query('select 1'), database.migrate()]) {
       const { error } = await failure(attempt)
@@ -264,7 +264,7 @@ describe('a Postgres address', () => {
     }
   })
 
-  it('of a silent server causes an error within 2 s', async () => {
+  it('causes an error within 2 s if its server accepts connections but sends nothing', async () => {
     const { port } = silent.address() as { port: number }
     const { after } = await failure(open(`postgres://127.0.0.1:${port}/peage`).query('select 1'))
     expect(after).toBeLessThan(2_000)

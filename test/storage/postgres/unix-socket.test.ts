@@ -24,7 +24,7 @@ describeWithPostgresBinary('a Postgres server at a Unix socket', () => {
     (port: number) => `postgres://postgres@:${port}/postgres?host=${socketFolder}`,
     (port: number) => `postgres://postgres@${encodeURIComponent(socketFolder)}:${port}/postgres`,
     (port: number) => `postgresql:///postgres?user=postgres&host=${socketFolder}&port=${port}`,
-  ])('serves the pool, the listener and the migrations: address %#', async addressAt => {
+  ])('serves the pool, the listener and the migrations with address format %#', async addressAt => {
     const address = addressAt(server.port)
     const url = parsePostgres(address)
     const database = openPostgres({ url, maxConnections: 1, onError: () => {} })

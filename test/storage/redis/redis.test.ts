@@ -1,4 +1,5 @@
-// A script on Redis (single server, Sentinel or Cluster) gets a fast response or fails fast. The client reconnects.
+// On Redis (a single server, Sentinel or a Cluster), a script either gets a fast response or fails fast. The client
+// opens a lost connection again.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
@@ -38,7 +39,7 @@ describeWithRedisBinary('Redis', () => {
   })
   afterAll(() => server.stop())
 
-  it('runs a script even if the server has forgotten it', async () => {
+  it('runs a script even if the server has removed it from its script cache', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -49,7 +50,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs a script for many keys at once, also if a key occurs twice or the server has forgotten the script', async () => {
+  it('runs a script for several keys, even if a key occurs twice or the script is no longer cached', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -61,7 +62,7 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('runs concurrent scripts in one batch with separate results, even if the server has forgotten them', async () => {
+  it('runs concurrent scripts in one batch with separate results, even if they are no longer cached', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     const raw = new Redis(server.url)
@@ -85,7 +86,7 @@ describeWithRedisBinary('Redis', () => {
     expect(keyValue.isUp()).toBe(true)
   })
 
-  it('may be absent at the start: scripts fail at once until the server is up', async () => {
+  it('makes scripts fail at once if the server is down at the start, until the server is up', async () => {
     await server.kill()
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
@@ -102,7 +103,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['down', 'up'])
   })
 
-  it('that hangs delays the first scripts by 150 ms; later scripts fail at once until it responds again', async () => {
+  it('makes the first scripts fail after 150 ms and later scripts fail at once while the server hangs', async () => {
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
     await isUp(keyValue)
@@ -128,7 +129,7 @@ describeWithRedisBinary('Redis', () => {
     expect(heard).toEqual(['up', 'no response within 150 ms', 'up'])
   })
 
-  it('gets another connection if the first one delivers no bytes', async () => {
+  it('gets another connection if the server sends no bytes on the first connection', async () => {
     const connections: number[] = []
     const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
     await once(dumb, 'listening')
@@ -137,11 +138,11 @@ describeWithRedisBinary('Redis', () => {
     dumb.close()
   })
 
-  it('has its name looked up again when the server becomes a replica, as after a failover', async () => {
+  it('is looked up by name again when its server becomes a replica, as after a failover', async () => {
     const promoted = await startRedis(inject('redisBin'))
     let target = server.port
-    // The relay acts like a DNS name whose target changes: new connections go to the new target, but open connections
-    // stay at the old one.
+    // The relay acts like a DNS name whose address changes. New connections go to the new server. Open connections stay
+    // connected to the old server.
     const address = createServer(client => {
       const upstream = connect(target, '127.0.0.1')
       client.on('error', () => {}).on('close', () => upstream.destroy())
@@ -167,7 +168,7 @@ describeWithRedisBinary('Redis', () => {
     await promoted.stop()
   })
 
-  it('that stays a replica counts as down, and not every refusal causes a reconnect', async () => {
+  it('counts as down while its server is a replica, and not every refused script causes a reconnect', async () => {
     const raw = new Redis(server.url)
     const connections = async () =>
       Number(/total_connections_received:(\d+)/.exec(await raw.info('stats'))?.[1])
@@ -204,7 +205,7 @@ describeWithRedisBinary('Redis', () => {
       ['for a user without the keys of the gateway', '~other:*', '+@all'],
       ['for a user who may only read keys', '%R~*', '+@all'],
       ['for a user without a command of the scripts', '~*', '+@all', '-pexpire'],
-    ])('is down %s until the rights are granted', async (_, ...rules) => {
+    ])('counts as down %s, until the user gets all rights', async (_, ...rules) => {
       await allow(...rules)
       const heard: string[] = []
       const keyValue = open(asUser, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
@@ -216,7 +217,7 @@ describeWithRedisBinary('Redis', () => {
       expect(heard).toEqual([expect.anything(), 'up'])
     })
 
-    it('is down after the first script that needs a right that was withdrawn', async () => {
+    it('counts as down as soon as a script fails because the user has lost a right', async () => {
       await allow('~*', '+@all')
       const heard: string[] = []
       const keyValue = open(asUser, { onDown: why => heard.push(why) })
@@ -227,7 +228,7 @@ describeWithRedisBinary('Redis', () => {
       expect(keyValue.isUp()).toBe(false)
     })
 
-    it('is down with a wrong password', async () => {
+    it('counts as down if the password is wrong', async () => {
       await allow('~*', '+@all')
       const heard: string[] = []
       const keyValue = open(`redis://gateway:wrong@127.0.0.1:${server.port}`, {
@@ -237,7 +238,7 @@ describeWithRedisBinary('Redis', () => {
       expect(keyValue.isUp()).toBe(false)
     })
 
-    it('is down while it has no free memory', async () => {
+    it('counts as down while it has no free memory', async () => {
       const keyValue = open(server.url)
       await isUp(keyValue)
       await raw.config('SET', 'maxmemory', '1')
@@ -248,7 +249,7 @@ describeWithRedisBinary('Redis', () => {
     })
   })
 
-  it('causes an error if it lacks the configured database, and nothing is written to database 0', async () => {
+  it('causes an error if the configured database does not exist, and writes nothing to database 0', async () => {
     const raw = new Redis(server.url)
     await raw.flushall()
     const keyValue = open(`${server.url}/99`)
@@ -280,7 +281,7 @@ describeWithRedisBinary('Redis', () => {
     await sentinel.stop()
   })
 
-  it('works as a Cluster, and scripts fail in time when the node hangs', async () => {
+  it('works as a Cluster, and scripts fail within 300 ms when the only node hangs', async () => {
     const node = await startRedis(inject('redisBin'), 'cluster')
     const raw = new Redis(node.url)
     await raw.cluster('ADDSLOTSRANGE', 0, 16_383)
@@ -305,7 +306,7 @@ describeWithRedisBinary('Redis', () => {
 })
 
 describe('a Redis address', () => {
-  it('with a host that does not exist makes scripts fail at once, without a crash', async () => {
+  it('makes scripts fail at once, without a crash, if no server listens there', async () => {
     for (const address of [
       'rediss://127.0.0.1:1',
       { cluster: ['redis://127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },

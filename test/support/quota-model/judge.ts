@@ -1,4 +1,4 @@
-// Compares the responses to uses with the records before and after them, by the rules of quotas.
+// Checks the rules of quotas: compares the responses to uses with the quota records before and after the uses.
 import { keyOf, type Records, type RowChange } from './records.ts'
 import { type Option, periodOf } from './rules.ts'
 
@@ -6,17 +6,17 @@ import { type Option, periodOf } from './rules.ts'
 export interface AnsweredUse {
   readonly userId: number
   readonly replica: number
-  /** The uses that the request may count. Several entries are possible while a plan or the configuration changes. */
+  /** The ways in which the request may be counted. There are several while a plan or the configuration changes. */
   readonly options: readonly Option[]
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
-  /** The last member of `RateLimit-Policy` and `RateLimit`, if it is of a quota. */
+  /** The last member of `RateLimit-Policy` and of `RateLimit`, if this member describes a quota. */
   readonly policy: { readonly quota: string; readonly limit: number; readonly remaining: number } | undefined
   /** The body of a refusal. */
   readonly body: Readonly<Record<string, unknown>>
   /** The number of times that the request reached the service. */
   readonly forwarded: number
-  /** The milliseconds until the response. */
+  /** The time in milliseconds from the request to the response. */
   readonly tookMs: number
 }
 
@@ -24,9 +24,9 @@ export interface Evidence {
   readonly uses: readonly AnsweredUse[]
   readonly before: Records
   readonly after: Records
-  /** The changes by SQL during the uses. */
+  /** The changes of quota records by SQL while the uses were sent. */
   readonly changes: readonly RowChange[]
-  /** Whether a store or a replica failed. Then a use may also get 503 or no response. */
+  /** Whether a store or a replica failed. If so, a use may also get a 503 or no response. */
   readonly isFaulty: boolean
 }
 
@@ -38,7 +38,10 @@ export const invariants = {
   waited: 'no use waits for the row of another user',
 } as const
 
-/** A response after this time may be caused by a timeout on a busy machine: 500 ms to connect, or 900 ms to count. */
+/**
+ * A use that fails after this time is not reported. On a busy machine, the gateway may have reached a time limit:
+ * 500 ms to connect to a store, or 900 ms to count.
+ */
 const timeoutMs = 400
 
 export type Invariant = keyof typeof invariants
@@ -48,7 +51,7 @@ export interface Problem {
   readonly text: string
 }
 
-/** The uses that one record may have got: at least `min`, at most `max`. */
+/** The number of uses that may have been added to one record: at least `min`, at most `max`. */
 interface Sum {
   min: number
   max: number
@@ -89,7 +92,9 @@ export function judge(evidence: Evidence): Problem[] {
   return [...problems, ...judgeOrder(evidence)]
 }
 
-/** Returns the uses of a record at the start and end of each time in which no SQL changed it. */
+/**
+ * Divides the time at the SQL changes of a record. Returns the used amount at the start and at the end of each segment.
+ */
 function segmentsOf(key: string, { before, after, changes }: Evidence): { from: number; to: number }[] {
   const segments: { from: number; to: number }[] = []
   let from = before.of(key).used
@@ -163,8 +168,8 @@ function hasFailed({ status }: AnsweredUse): boolean {
 }
 
 /**
- * Without failures and changes, the uses that passed must have happened one after the other. Each one adds its cost to
- * the uses that the previous one left.
+ * Checks the used amounts that the responses show, if there were no failures and no changes. In ascending order, each
+ * amount must be the previous amount plus the cost of the use.
  */
 function judgeOrder({ uses, before, after, changes, isFaulty }: Evidence): Problem[] {
   if (isFaulty || changes.length > 0) return []

@@ -8,18 +8,18 @@ export type Query = <Row extends object>(text: string, values?: readonly unknown
 export interface RecordState {
   /** The uses that count in the current period. */
   readonly used: number
-  /** Whether the period of the record starts within the next 24 hours. Every use is then refused. */
+  /** Whether the period of the record starts within the next 24 hours. If so, every use is refused. */
   readonly isAhead: boolean
 }
 
 export interface Records {
-  /** The current day in UTC by the clock of Postgres. */
+  /** The current day in UTC, according to the clock of Postgres. */
   readonly today: string
   of(key: string): RecordState
   readonly keys: readonly string[]
 }
 
-/** One row before and after a change by SQL, read by the changing statement. */
+/** One row before and after a change by SQL. The statement that changes the row also returns both states. */
 export interface RowChange {
   readonly key: string
   readonly before: RecordState
@@ -67,7 +67,7 @@ function stateOf({ period, period_start, used, now }: Row): RecordState {
   return period_start > current && aheadMs <= 86_400_000 ? { used, isAhead: true } : none
 }
 
-/** The assignments of updates. The day or month ends if the record moves one period back. */
+/** The SQL assignment of each update. `endPeriod` moves the record to the previous day or month. */
 const updates = {
   halve: 'used = q.used / 2',
   endPeriod: "period_start = (q.period_start - ('1 ' || q.period)::interval)::date",

@@ -11,7 +11,7 @@ export const planNames = ['free', 'team', 'scale', 'gold'] as const
 /** A plan that no configuration has. */
 export const unknownPlan = 'ghost'
 
-/** An even limit is per day, and an odd limit per month. So a response shows the period by the limit. */
+/** An even limit is per day, and an odd limit is per month. So the limit in a response also shows the period. */
 export type Allowance = { readonly limit: number } | 'unlimited' | 'none'
 
 export interface Rules {
@@ -21,7 +21,7 @@ export interface Rules {
   readonly routes: readonly { readonly quota: Quota; readonly cost: number }[]
 }
 
-/** The uses that one request may count under one configuration and plan. */
+/** How a request is counted under one configuration and one plan. */
 export interface Option {
   readonly quota: Quota
   readonly cost: number
@@ -43,7 +43,7 @@ export function randomRules(number: number, random: Random): Rules {
     // A limit below the cost of a route is invalid.
     return { limit: maxCost + random(40) }
   }
-  // One configuration in four lacks the plan `scale`, so its users have an unknown plan.
+  // One configuration in four has no plan `scale`. Users with the plan `scale` then have an unknown plan.
   const names = random(4) === 0 ? planNames.filter(name => name !== 'scale') : planNames
   return {
     number,

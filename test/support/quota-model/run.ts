@@ -28,19 +28,19 @@ export interface QuotaStage {
   readonly replicas: readonly { readonly url: string; readonly admin: string }[]
   readonly adminToken: string
   readonly service: UseService
-  /** The users with the plan `free`. The last one takes part in no use. */
+  /** The users, at first with the plan `free`. The last user sends no uses, and is only a marker for `settle`. */
   readonly users: readonly { readonly id: number; readonly token: string }[]
   readonly query: Query
   /** Resolves when every gateway uses the configuration. */
   configure(rules: Rules): Promise<void>
-  /** Locks the records of a user until the returned function is called. Absent if the database has one connection. */
+  /** Locks a user's records until the returned function is called. Absent if the database has only one connection. */
   lockRecords?(userId: number): Promise<() => Promise<void>>
 }
 
-/** Breaks a store or a gateway, and mends it. Resolves when everything runs again. */
+/** Breaks a store or a gateway, and repairs it. `run` resolves when everything runs again. */
 export interface Fault {
   readonly name: string
-  /** Whether Postgres runs, so that the model changes records during the fault. */
+  /** Whether Postgres runs during the fault. If so, the model also changes records or plans during the fault. */
   readonly hasPostgres: boolean
   run(): Promise<void>
 }
@@ -59,7 +59,7 @@ export interface Report {
 interface User {
   readonly id: number
   readonly token: string
-  /** The stored plan; two plans during a change. */
+  /** The stored plan. During a change, the old plan and the new plan. */
   plans: string[]
 }
 
@@ -71,20 +71,20 @@ interface Use {
 
 interface Change {
   readonly title: string
-  /** Returns the records that it changed by SQL. */
+  /** Makes the change. Returns the records that were changed by SQL. */
   run(): Promise<RowChange[]>
   /** Called when every replica has received the change. */
   onSettled?(): void
 }
 
-/** The time in which a store and a gateway recover. */
+/** How long uses may still fail after a fault, while stores and gateways recover. */
 const recoveryMs = 5_000
 const rememberedSteps = 40
 
 /**
- * Stops at the first problem.
+ * Runs the model until the first problem.
  * @param steps the number of uses and changes
- * @param faults each of them runs once, at equal distances
+ * @param faults each fault runs once; the faults are distributed evenly over the steps
  */
 export async function runQuotaModel(
   stage: QuotaStage,
@@ -99,7 +99,7 @@ export async function runQuotaModel(
   const history: string[] = []
   const problems: Problem[] = []
   const report: Report = { steps: 0, statuses: new Map(), settledMs: [], problems, history }
-  /** The uses that each replica has last read from a record. */
+  /** For each replica and record, the used amount that the replica last read. */
   const lastRead = new Map<string, number>()
   let rules = [randomRules(1, random)]
   let records = await readRecords(query)
@@ -115,7 +115,10 @@ export async function runQuotaModel(
     replica: random(replicas.length),
   })
 
-  /** Postgres sends changes in the order of the commits. So the plan of the marker shows when all have arrived. */
+  /**
+   * Waits until every replica has received all changes. Changes arrive in the order of their commits. So when a new
+   * plan of the marker arrives, all earlier changes have arrived too.
+   */
   async function settle(): Promise<void> {
     const plan = `marker${++markers}`
     await query('update users set plan = $1 where id = $2', [plan, marker.id])
@@ -138,7 +141,7 @@ export async function runQuotaModel(
     return { userId: user.id, replica, options, tookMs, ...answer }
   }
 
-  /** Sends uses at once, perhaps during a change, and judges them. */
+  /** Sends uses concurrently, makes the change at the same time, and judges the responses. */
   async function burst(
     uses: readonly Use[],
     change?: Change,
@@ -159,7 +162,10 @@ export async function runQuotaModel(
     return answers
   }
 
-  /** A refusal shows the uses that this replica has last read. A record ahead has no uses left. */
+  /**
+   * Checks the used amount that a response shows. It must not be less than the amount that this replica last read. If
+   * the period of the record is in the future, no uses may be left.
+   */
   function judgeLastRead(answer: AnsweredUse, before: (key: string) => { isAhead: boolean }): void {
     const { userId, replica, policy, status, body } = answer
     if (policy === undefined) return
@@ -196,7 +202,7 @@ export async function runQuotaModel(
     }
   }
 
-  /** @param replica the replica whose admin API may make the change */
+  /** @param replica if given, its admin API makes half of the changes; otherwise, SQL makes all changes */
   function changeOfPlan(user: User, replica?: number): Change {
     const configured = planNames.filter(name => rules.every(({ plans }) => plans.has(name)))
     const isByAdmin = replica !== undefined && random(2) === 0
@@ -245,7 +251,7 @@ export async function runQuotaModel(
     change.onSettled?.()
   }
 
-  /** A change by an operator counts at once on the replica that makes it. */
+  /** Checks that a replica uses a new plan at once, if an operator has changed the plan at this replica. */
   async function changePlanAt(user: User, replica: number): Promise<void> {
     const change = changeOfPlan(user, replica)
     await burst([], change)
@@ -255,7 +261,10 @@ export async function runQuotaModel(
     await settle()
   }
 
-  /** A reset by an operator counts at once on the replica that makes it. No use may run during the reset. */
+  /**
+   * Checks that a replica counts from 0 at once, if an operator has reset the usage at this replica. No use may run
+   * during the reset.
+   */
   async function resetAt(user: User, replica: number): Promise<void> {
     const quota = random(3) === 0 ? undefined : oneOf(quotas, random)
     await burst([], {
@@ -271,10 +280,10 @@ export async function runQuotaModel(
     await settle()
   }
 
-  /** While the records of a user are locked, the uses of other users get their responses. */
+  /** Checks that the uses of other users get responses while the records of one user are locked. */
   async function lockOne(lockRecords: NonNullable<QuotaStage['lockRecords']>): Promise<void> {
     const locked = oneOf(users, random)
-    // The locked rows and the other rows are in the same batches.
+    // Every third use is by the locked user, so the same batches contain locked rows and other rows.
     const uses = Array.from({ length: 12 }, (_, index) => ({
       ...randomUse(),
       ...(index % 3 === 0 ? { user: locked } : {}),
@@ -297,7 +306,7 @@ export async function runQuotaModel(
 
   /** Sends uses without a pause during a fault. If Postgres runs, also changes records or plans. */
   async function underFault(fault: Fault): Promise<void> {
-    // Without this, most uses would be refused.
+    // Without this reset, most uses would be refused.
     for (const { id } of users)
       await burst([], { title: `reset user ${id}`, run: () => deleteRecords(query, id) })
     await settle()
@@ -355,7 +364,7 @@ export async function runQuotaModel(
     else if (kind < 83) await changePlanAt(use.user, use.replica)
     else if (kind < 85) await settled(random(2) === 0 ? [] : several(), reload())
     else if (kind < 89 && stage.lockRecords !== undefined) await lockOne(stage.lockRecords)
-    // Uses of one user exhaust a quota, so that later uses are refused from memory.
+    // Eight uses of one user can exhaust a quota. The gateway then refuses further uses from memory.
     else for (let i = 0; i < 8; i += 1) await burst([{ ...use, route: randomRoute(random) }])
   }
 

@@ -1,4 +1,4 @@
-// Sends uses to gateways, and counts at the service which of them arrive.
+// Sends uses to gateways. A service behind the gateways counts how often each use arrives.
 import { createServer } from 'node:http'
 import { listen } from '../upstream.ts'
 
@@ -7,7 +7,7 @@ export interface UseService {
   readonly url: string
   /** The number of requests by the ID of the use. */
   readonly seen: ReadonlyMap<string, number>
-  /** Forgets the requests of the uses so far. */
+  /** Forgets all requests so far. */
   forget(): void
   close(): void
 }
@@ -31,7 +31,7 @@ export async function startUseService(): Promise<UseService> {
 }
 
 interface Answer {
-  /** 0 if the connection failed. */
+  /** The status code; 0 if the connection failed. */
   readonly status: number
   readonly plan: string
   readonly policy: { quota: string; limit: number; remaining: number } | undefined

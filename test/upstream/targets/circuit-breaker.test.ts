@@ -7,7 +7,7 @@ import { call, newUser } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
 
-/** A long limit, because the machine may be busy. */
+/** Options of polls. The timeout is long, because the machine may be busy. */
 const patiently = { timeout: 10_000, interval: 20 }
 
 const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
@@ -17,7 +17,7 @@ describe('a circuit breaker', () => {
   let two: MortalUpstream
   let gateway: TestGateway
 
-  // Each test has its own breaker. At the start of the test, the breaker is closed.
+  // Each test uses an upstream of its own, so its breaker is closed when the test starts.
   const fresh = Array.from({ length: 18 }, (_, index) => `app${index}`)
   let app = ''
 
@@ -54,7 +54,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await get(), 'upstream_unavailable')
     expect(one.received.length).toBe(6)
   }
-  it('opens when there were enough requests and half of them failed; it then refuses with a 503, counts no use and forwards nothing', async () => {
+  it('opens when enough requests were sent and half of them failed; further requests get a 503, and are neither forwarded nor counted as uses', async () => {
     const user = await newUser(gateway)
     for (let i = 0; i < 3; i++) expect((await get())?.status).toBe(200)
     one.answer = reset
@@ -87,7 +87,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect((await get())?.status).toBe(200)
   })
 
-  it('lets one request through as a probe, and opens again if the probe fails', async () => {
+  it('lets one request through as a probe after `open_for`, and opens again if the probe fails', async () => {
     await open()
     let fail: () => void = () => {}
     one.answer = (_, response) => {
@@ -112,7 +112,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect(one.received.length).toBe(7)
   })
 
-  it('lets the next request through if the client of the probe leaves', async () => {
+  it('lets the next request through as a probe if the client of the first probe leaves', async () => {
     await open()
     one.answer = () => {}
     const leaving = new RawConnection(gateway.url)
@@ -128,7 +128,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
   })
 
-  it('does not open for clients that leave or for responses with a 500', async () => {
+  it('does not open because of clients that leave or responses with a 500', async () => {
     one.answer = (_, response) => response.writeHead(500).end()
     for (let i = 0; i < 12; i++) expect((await get())?.status).toBe(500)
     one.answer = () => {}
@@ -143,7 +143,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect((await get())?.body.toString()).toBe('well')
   })
 
-  /** Ways in which a client can make its own requests fail. Each one ends in a 502. */
+  /** Ways in which a client can make its own requests fail. In each case, the client gets a 502. */
   const provoked: [string, MortalUpstream['answer'], () => Promise<unknown>][] = [
     ['an upload that stalls until the target ends it', reset, () => stall()],
     [
@@ -165,7 +165,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     return answer
   }
 
-  it.each(provoked)('does not open for %s, and the target still gets requests', async (_, answer, ask) => {
+  it.each(provoked)('stays closed after %s, and the target still gets requests', async (_, answer, ask) => {
     one.answer = answer
     two.answer = answer
     for (let i = 0; i < 24; i++) expectRefusal((await ask()) as RawAnswer, 'upstream_unreachable')
@@ -188,7 +188,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       (request, response) => request.resume().on('end', () => response.socket?.destroy()),
       'a'.repeat(100_000),
     ],
-  ])('opens after failures by %s', async (_, answer, body = '') => {
+  ])('opens after failures because of %s', async (_, answer, body = '') => {
     one.answer = answer
     const lines = [`Content-Length: ${body.length}`]
     const send = () => ask(gateway.url, requestBytes('POST', app, lines, body))
@@ -230,7 +230,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('open')
   })
 
-  it('include the requests in flight', () => {
+  it('include the requests in flight, as requests that did not fail', () => {
     const breaker = start()
     for (let i = 0; i < 8; i++) breaker.beginAttempt()
     for (let i = 0; i < 7; i++) fail(breaker)
@@ -239,7 +239,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('open')
   })
 
-  it('allow another probe when a probe has not ended within `open_for`', () => {
+  it('do not prevent another probe if a probe has not ended within `open_for`', () => {
     const breaker = start()
     for (let i = 0; i < 4; i++) fail(breaker)
     vi.advanceTimersByTime(openFor)
@@ -252,7 +252,7 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('closed')
   })
 
-  it('restart when the breaker closes, and ignore requests that were sent before that', () => {
+  it('start again at zero when the breaker closes, and ignore requests that were sent before it closed', () => {
     const breaker = start()
     const late = Array.from({ length: 4 }, () => breaker.beginAttempt())
     for (let i = 0; i < 4; i++) fail(breaker)

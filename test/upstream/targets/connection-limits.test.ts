@@ -1,5 +1,5 @@
-// Tests the time limits of a connection that several requests use. undici uses one timer for all limits of a
-// connection.
+// Tests the time limits of a connection that several requests use one after another. undici uses one timer for all time
+// limits of a connection.
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -27,7 +27,7 @@ routes:
 
   const get = (path: string) => ask(at.gateway.url, requestBytes('GET', path))
 
-  /** Sends two requests that succeed, then a third that gets the response of `script`. */
+  /** Sends two requests that succeed, then a third request, to which the upstream responds with `script`. */
   async function getThird(path: string, script: (socket: Socket) => void) {
     for (let i = 0; i < 2; i += 1) expect((await get(path))?.body.toString()).toBe('ok')
     at.upstream.script = script
@@ -37,19 +37,19 @@ routes:
     return { answer, tookMs: performance.now() - startedAt }
   }
 
-  it('limits the wait for a response head by `response`, not by `idle`', async () => {
+  it('waits for a response head until the time limit `response`, not `idle`', async () => {
     const { answer, tookMs } = await getThird('/head', () => {})
     expect(answer?.status).toBe(504)
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('limits the wait for a stalled body by `idle`, not by `response`', async () => {
+  it('waits for a stalled body until the time limit `idle`, not `response`', async () => {
     const { answer, tookMs } = await getThird('/body', socket => socket.write(half))
     expect(answer).toMatchObject({ status: 200, complete: false })
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it('may wait longer for a body than for a head if `idle` is longer than `response`', async () => {
+  it('waits longer for a body than for a head if `idle` is longer than `response`', async () => {
     const { answer } = await getThird('/head', socket => {
       socket.write(half)
       setTimeout(() => socket.write('k'), 1_500)

@@ -1,5 +1,5 @@
-// An upstream connection returns to its pool no matter how its request ended. A connection that does not return is lost
-// for good.
+// An upstream connection returns to its pool no matter how its request ended. Otherwise, the pool could never use the
+// connection again.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -126,7 +126,7 @@ routes:
       { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       { connections, connection_age: ageMs, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
     )
-  /** Returns the handler of a request that is sent over a pool. `told` replaces some of its callbacks. */
+  /** Returns the callbacks for a request over a pool. The callbacks in `told` replace the defaults. */
   const handlerWith = (told: object) => ({
     isOver: false,
     onConnect() {},
@@ -136,7 +136,7 @@ routes:
     ...told,
   })
 
-  it('is free again when it becomes a WebSocket, and the WebSocket survives the retirement of the pool', async () => {
+  it('can be replaced as soon as it becomes a WebSocket, and the WebSocket stays open when the pool is retired', async () => {
     at.upstream.script = (socket, head) => {
       socket.write(switching)
       socket.on('data', bytes => socket.write(bytes))
@@ -163,7 +163,7 @@ routes:
     await pool.close()
   })
 
-  it('expires at its own random time, at most a tenth before or after `connection_age`', async () => {
+  it('expires at a random age between 90 % and 110 % of `connection_age`', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     at.upstream.script = says(ok)
     const together = 40

@@ -1,4 +1,5 @@
-// Some addresses of a name lead to cloud credentials or to no machine. The gateway does not connect to them.
+// A name can resolve to an address that gives access to cloud credentials, or that belongs to no machine. The gateway
+// does not connect to these addresses.
 import { describe, expect, it } from 'vitest'
 import { mayBeDialled, sortAddresses } from '../../../src/upstream/targets/dialled-addresses.ts'
 
@@ -20,7 +21,7 @@ describe('an address of a name', () => {
     '2001:0:a9fe:a9fe::1',
     '::ffff:100.100.100.200',
     'fd12::5efe:a83f:8110',
-  ])('is not dialled: %s', address => {
+  ])('is not used for connections: %s', address => {
     expect(mayBeDialled(address)).toBe(false)
   })
 
@@ -36,11 +37,11 @@ describe('an address of a name', () => {
     'fec0::1',
     '2a00::1',
     '::ffff:10.0.0.1',
-  ])('is dialled: %s', address => {
+  ])('is used for connections: %s', address => {
     expect(mayBeDialled(address)).toBe(true)
   })
 
-  it('is listed once, in the order of the bytes, IPv4 first', () => {
+  it('is listed only once; IPv4 addresses come first, and each family is sorted by the bytes of the address', () => {
     expect(sortAddresses(['::2', '10.0.0.10', '10.0.0.9', '9.0.0.1', '::1', '0:0::2', '10.0.0.9'])).toEqual([
       '9.0.0.1',
       '10.0.0.9',

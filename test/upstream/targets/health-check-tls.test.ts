@@ -1,4 +1,4 @@
-// Each health check of an https target ends, no matter what certificate the target has. The next check follows.
+// Each health check of an https target ends, and the next check follows, no matter what certificate the target has.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -28,8 +28,8 @@ describe('health checks of an https target', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-health-'))
-    // Each certificate is self-signed, so it is its own authority. The gateway does not trust the authority of
-    // `second`.
+    // Each certificate is self-signed, so it is its own certificate authority. `second` is missing here, so the gateway
+    // does not trust it.
     const authorities = join(folder, 'authorities.pem')
     await writeFile(authorities, [courses, first, expired].map(({ cert }) => cert).join('\n'))
     await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
@@ -61,7 +61,7 @@ routes:
     ['that has expired', () => show(expired)],
     ['from an unknown authority', () => show(second)],
   ])(
-    'fail but continue with a certificate %s, and pass when the certificate is replaced',
+    'fail but continue while the target has a certificate %s, and pass when the certificate is replaced',
     async (_, fail) => {
       await expect.poll(checks).toBe('passing')
       fail()
@@ -90,7 +90,7 @@ routes:
     const before = connections
     const start = performance.now()
     await expect.poll(() => connections, { interval: 5 }).toBeGreaterThan(before + 4)
-    // Four checks take 1.4 s: 300 ms each, with pauses of 50 ms. With undici's own timer, each connect could end a
+    // Four checks take 1.4 s: 300 ms each, with pauses of 50 ms. With undici's own timer, each connect could time out a
     // second late.
     expect(performance.now() - start).toBeLessThan(4 * 1_000)
     isHanging = false

@@ -10,7 +10,7 @@ describe('health checks', () => {
   let one: MortalUpstream
   let two: MortalUpstream
   let gateway: TestGateway
-  /** For each target, the status code of its response to health checks; 0 if it sends no response. */
+  /** The status code of the response to health checks, by target name. With 0, the target sends no response. */
   const health: Record<string, number> = {}
   let failed = 0
 
@@ -58,21 +58,21 @@ routes:
     ['a 500', 500],
     ['a 404', 404],
     ['no response in time', 0],
-  ])('make a target unhealthy after %s in a row, and healthy again when they pass', async (_, status) => {
+  ])('make a target unhealthy if two in a row get %s, and healthy when they pass', async (_, status) => {
     health.two = status
     await expect.poll(served).toEqual(['one'])
     health.two = 302
     await expect.poll(served).toEqual(['one', 'two'])
   })
 
-  it('make a target unhealthy while they cannot connect, and healthy again afterwards', async () => {
+  it('make a target unhealthy while they cannot connect, and healthy again when they can', async () => {
     await two.kill()
     await expect.poll(served).toEqual(['one'])
     await two.revive()
     await expect.poll(served).toEqual(['one', 'two'])
   })
 
-  it('cause a 503 that does not count as a use if no target is healthy', async () => {
+  it('cause a 503 if no target is healthy, and the refused request does not count as a use', async () => {
     const user = await newUser(gateway)
     const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
     health.one = 503
@@ -97,7 +97,7 @@ routes:
     expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
   })
 
-  it('end with the gateway', async () => {
+  it('end when the gateway stops', async () => {
     await gateway.stop()
     const { checks } = one
     await new Promise(resolve => setTimeout(resolve, 200))

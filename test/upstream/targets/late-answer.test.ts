@@ -1,4 +1,4 @@
-// A name server may answer so late that the gateway has started, or reloaded, without the addresses of the name.
+// If a name server answers late, the gateway starts or reloads without the addresses of the name.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ afterAll(() => {
   server.close()
 })
 
-it('addresses that arrive more than 2 s after the start count as unchecked', async () => {
+it('addresses that the name server returns more than 2 s after the start count as unchecked', async () => {
   const { port } = server.address() as AddressInfo
   const { upstreams } = configOf(
     `upstreams: { app: { targets: ["http://app:${port}"], health: { path: /health, timeout: 10s } } }`,

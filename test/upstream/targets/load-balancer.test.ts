@@ -1,4 +1,4 @@
-// The load balancer picks by weight or by user, and prefers healthy endpoints.
+// The load balancer picks an endpoint by weight or by user, and prefers healthy endpoints.
 import { describe, expect, it } from 'vitest'
 import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
 import { createLoadBalancer } from '../../../src/upstream/targets/load-balancer.ts'
@@ -16,7 +16,7 @@ const wellOff: Condition = { available: true, unchecked: false, ejected: false, 
 
 const client = 1
 
-/** Returns an endpoint without connections. The test sets its condition. */
+/** Returns an endpoint that opens no connections. Tests set its state in `condition`. */
 function endpoint(name: string) {
   const condition: Condition = { ...wellOff }
   const value: Endpoint = {
@@ -66,7 +66,7 @@ function counts(picks: (string | undefined)[]): Record<string, number> {
 }
 
 describe('targets', () => {
-  it('share the requests of every short sequence exactly by weight', () => {
+  it('get exactly their share, by weight, of any 11 consecutive requests', () => {
     const pick = createLoadBalancer([
       target('a', 100, named('a', 1)),
       target('b', 10, named('b', 1)),
@@ -111,7 +111,7 @@ describe('targets', () => {
     })
   })
 
-  it('share requests exactly by weight, even if one target is free and busy in turns', () => {
+  it('share requests exactly by weight, even if one target is alternately free and busy', () => {
     const b = named('b', 1)
     const pick = createLoadBalancer([
       target('a', 2, named('a', 1)),
@@ -145,7 +145,7 @@ describe('the load balancer', () => {
     expect(picksWith(condition)).toEqual(new Set(['a']))
   })
 
-  it('if all endpoints are ejected or busy, picks one of them anyway', () => {
+  it('picks an ejected or busy endpoint if all endpoints are ejected or busy', () => {
     a.condition.free = false
     expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
     a.condition.free = true
@@ -163,7 +163,7 @@ describe('the load balancer', () => {
     expect(picksWith({ available: false, unchecked: true }, [a.value])).toEqual(new Set(['a']))
   })
 
-  it('never picks an endpoint whose target has no weight', () => {
+  it('never picks an endpoint whose target has the weight 0', () => {
     expect(createLoadBalancer([target('a', 0, [a])])(undefined, [], client)).toBeUndefined()
   })
 })
@@ -181,7 +181,7 @@ describe('splitting by user', () => {
     for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
   })
 
-  it('moves no more users to a new endpoint than its share, and only from other endpoints of its target', () => {
+  it('moves only its share of the users to a new endpoint, and only from other endpoints of the same target', () => {
     const [a, b] = [named('a', 4), named('b', 1)]
     const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
     const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])

@@ -24,7 +24,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Watches the name `app` with a name server that gives the answers in `answers`. */
+/** Watches the name `app`. The name server returns the current answer in `answers` for IPv4 or IPv6. */
 function watched(answers: { 4: Answer; 6: Answer }, config: Partial<ResolveConfig> = {}) {
   const asked: string[] = []
   const silent: ((found: LookupAddress[]) => void)[] = []
@@ -56,7 +56,7 @@ function watched(answers: { 4: Answer; 6: Answer }, config: Partial<ResolveConfi
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
 describe('a name', () => {
-  it('is looked up at once and then at its interval, plus or minus a tenth', async () => {
+  it('is looked up at once, and again after each interval, plus or minus 10 %', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.2', '10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     expect(heard.addresses).toEqual([['10.0.0.1', '10.0.0.2']])
@@ -78,7 +78,7 @@ describe('a name', () => {
     expect(heard.addresses).toEqual([['fd00::1']])
   })
 
-  it.each([4, 6] as const)('is looked up only for IPv%i if that is configured', async family => {
+  it.each([4, 6] as const)('is looked up only for IPv%i if `family` is set to this version', async family => {
     const { asked, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] }, { family })
     await watch.firstAnswer
     expect(asked).toEqual([`app ${family}`])
@@ -118,7 +118,7 @@ describe('a name', () => {
     expect(heard).toMatchObject({ addresses: [], states: ['the name has no allowed address'] })
   })
 
-  it('has no more addresses than the option `most`; addresses that are not allowed do not count', async () => {
+  it('has at most as many addresses as `most` allows; addresses that are not allowed do not count', async () => {
     const { heard, watch } = watched(
       { 4: ['10.0.0.3', '169.254.0.1', '10.0.0.2', '10.0.0.1'], 6: [] },
       { most: 2 },
@@ -129,7 +129,7 @@ describe('a name', () => {
     expect(heard.tooMany).toEqual([3])
   })
 
-  it('without a DNS answer delays the start by at most 2 s; addresses and localhost need no lookup', async () => {
+  it('without a DNS answer delays the start by at most 2 s; IP addresses and localhost need no lookup', async () => {
     const { upstreams } = configOf(
       'upstreams: { app: { targets: ["http://app", "http://10.0.0.1", "http://localhost"] } }',
     )
@@ -156,7 +156,7 @@ describe('a name', () => {
     for (const target of targets) target.quiesce()
   })
 
-  it('is looked up at once when a reload changes `family`, and keeps the addresses that the new lookup returns too', async () => {
+  it('is looked up at once when a reload changes `family`; addresses that the new lookup also returns stay', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
     await watch.firstAnswer
     watch.configure({ every: 10 * second, most: 32, family: 4 })
@@ -194,7 +194,7 @@ describe('a name', () => {
     expect(new Set(all.map(([, literal]) => literal)).size).toBe(1)
   })
 
-  it('if a reload shortens the interval during a lookup, is then looked up once per new interval', async () => {
+  it('is looked up once per new interval after a reload shortens the interval during a lookup', async () => {
     const { answers, asked, silent, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
     await watch.firstAnswer
     answers[4] = 'silence'
@@ -208,7 +208,7 @@ describe('a name', () => {
     expect(asked.length - before).toBeLessThanOrEqual(23)
   })
 
-  it('that two upstreams use has one running lookup at a time; lookups of other names run in parallel', async () => {
+  it('has only one running lookup at a time, even if two upstreams use it; lookups of other names run in parallel', async () => {
     const asked: string[] = []
     const answer: ((found: LookupAddress[]) => void)[] = []
     const lookups = createNameLookups(name => {
@@ -225,7 +225,7 @@ describe('a name', () => {
     expect(asked).toEqual(['app', 'other', 'app'])
   })
 
-  it('without a DNS answer within its interval counts as failed; a later answer is still used', async () => {
+  it('has a failed lookup if no DNS answer arrives within its interval; a later answer is still used', async () => {
     const { answers, asked, heard, silent, watch } = watched({ 4: 'silence', 6: 'ENOTFOUND' })
     await pass(10 * second)
     await watch.firstAnswer

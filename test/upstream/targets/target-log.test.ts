@@ -48,7 +48,7 @@ routes:
       .filter(line => line.upstream === upstream)
   const patiently = { timeout: 15_000 }
 
-  it('writes one line with the cause for each target', async () => {
+  it('writes one log line for each target, with the cause', async () => {
     await call(gateway.url, 'GET', '/breaking')
     const cases: [name: string, target: string, cause: string][] = [
       ['failing', failing.url, 'status 500'],
@@ -63,7 +63,7 @@ routes:
     }
   })
 
-  it('writes one line when a target is healthy again', async () => {
+  it('writes one log line when a target is healthy again', async () => {
     failing.answer = (_, response) => void response.end()
     await expect.poll(() => linesOf('failing'), patiently).toHaveLength(2)
     expect(linesOf('failing')[1]).toMatchObject({
@@ -103,7 +103,7 @@ describe('the log of targets', () => {
     vi.useRealTimers()
   })
 
-  it('writes one line for each address of a target', async () => {
+  it('contains one line for each address of a target', async () => {
     const other = { ...ill, target: 'http://app:9000 (10.0.0.2)' }
     statuses = [ill, other]
     await vi.advanceTimersByTimeAsync(30_000)
@@ -125,7 +125,7 @@ describe('the log of targets', () => {
     expect(lines).toEqual([])
   })
 
-  it('does not repeat a line if a process does not report its targets for a moment', async () => {
+  it('does not repeat a line if a process does not report its targets for a short time', async () => {
     statuses = [ill]
     await vi.advanceTimersByTimeAsync(1_000)
     statuses = []
@@ -138,7 +138,7 @@ describe('the log of targets', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('names failed requests as the cause if the target has no health checks', async () => {
+  it('contains the cause "requests failed" if the target has no health checks', async () => {
     statuses = [{ ...well, isHealthy: false, checks: null, isEjected: true }]
     await vi.advanceTimersByTimeAsync(1_000)
     expect(lines).toMatchObject([['warn', { cause: 'requests failed' }, 'target is unhealthy']])

@@ -1,4 +1,4 @@
-// An upstream with several targets spreads its requests over them, and a failing target fails few requests.
+// An upstream with several targets distributes its requests over them. If a target fails, few requests fail.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -72,24 +72,24 @@ routes:
     }
   })
 
-  it('that are listed twice have the sum of both weights', async () => {
+  it('have the sum of both weights if they are listed twice', async () => {
     const names: string[] = []
     for (let i = 0; i < 6; i++) names.push(await get('/twice'))
     expect(names.filter(name => name === 'one')).toHaveLength(4)
   })
 
-  it('without weight are never used, even if no other target is available', async () => {
+  it('are never used if their weight is 0, even if no other target is available', async () => {
     expectRefusal(await ask(gateway.url, requestBytes('GET', '/weightless')), 'upstream_unavailable')
     expectRefusal(await ask(gateway.url, requestBytes('GET', '/spare')), 'upstream_unreachable')
     expect(counts()).toEqual([0, 0])
   })
 
-  it('may be IP addresses to which a name must not resolve', async () =>
+  it('can have IP addresses that the gateway would not use if a name resolved to them', async () =>
     expect(await get('/literal')).toBe('one'))
 
-  it('that are split by user serve each user with one target, which `explain` shows', async () => {
+  it('with `split_by: user` serve each user from one target, which `explain` shows', async () => {
     const seen = new Set<string>()
-    // With 24 users, each target gets at least one, although the target that is listed twice gets more.
+    // With 24 users, each target almost certainly gets one. The target that is listed twice gets more users.
     for (let people = 0; people < 24; people += 1) {
       const user = await newUser(gateway)
       const names = new Set<string>()
@@ -107,7 +107,7 @@ routes:
     expect(seen.size).toBe(2)
   })
 
-  it('that are split by user serve anonymous clients by their IPv4 address or IPv6 network', async () => {
+  it('with `split_by: user` serve each IPv4 address or IPv6 network of anonymous clients from one target', async () => {
     const of = async (address: string) =>
       (await call(gateway.url, 'GET', '/split', { headers: { 'x-forwarded-for': address } })).text
     const seen = new Set<string>()
@@ -148,7 +148,7 @@ routes:
     expect([one.most, two.most]).toEqual([2, 2])
   })
 
-  it('serve every idempotent request when one target is killed under load; the target is used again when it is back', async () => {
+  it('serve every idempotent request when one target is killed under load; the target is used again when it runs again', async () => {
     both((_, response) => setTimeout(() => response.end(), 5))
     const statuses: number[] = []
     let isOver = false
@@ -158,7 +158,7 @@ routes:
         statuses.push((await call(gateway.url, method, '/app/x')).status)
       }
     })
-    // The time limit is long, because the machine may be busy. The test checks failures, not durations.
+    // The time limit of this test is long, because the machine may be busy. The test checks failures, not durations.
     try {
       await expect.poll(() => two.received.length).toBeGreaterThan(50)
       await two.kill()
@@ -175,7 +175,7 @@ routes:
     expect(statuses.filter(status => status !== 200)).toEqual([])
   }, 30_000)
 
-  it('that are all down cause a 502, never a 503; as soon as one is back, it receives requests', async () => {
+  it('cause a 502, never a 503, while all of them are down; they receive requests again as soon as they run', async () => {
     await Promise.all([one.kill(), two.kill()])
     for (let i = 0; i < 4; i++) {
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
@@ -190,13 +190,13 @@ routes:
   describe('a request', () => {
     const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
 
-    it('without a response is sent once more, to the other target', async () => {
+    it('is sent once more, to the other target, if it gets no response', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
       expect(counts()).toEqual([1, 1])
     })
 
-    it('of any method goes to the other target if it could not be sent at all', async () => {
+    it('is sent to the other target, whatever its method, if the first target accepts no connection', async () => {
       await one.kill()
       try {
         for (let i = 0; i < 4; i++) {
@@ -209,7 +209,7 @@ routes:
       }
     })
 
-    it('with the method POST is never sent twice', async () => {
+    it('is never sent twice if its method is POST', async () => {
       both(reset)
       for (const body of ['', 'five!']) {
         const bytes = requestBytes('POST', '/app/x', [`Content-Length: ${body.length}`], body)
@@ -218,14 +218,14 @@ routes:
       expect(one.received.length + two.received.length).toBe(2)
     })
 
-    it('is not sent to a second target if its body has been read in part', async () => {
+    it('is not sent to a second target if it has a body and the first target has received it', async () => {
       both(reset)
       const bytes = requestBytes('PUT', '/app/x', ['Content-Length: 5'], 'five!')
       expectRefusal(await ask(gateway.url, bytes), 'upstream_unreachable')
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('with an unread body is sent completely to the other target if the first does not accept', async () => {
+    it('is sent with its complete body to the other target if the first target accepts no connection', async () => {
       await one.kill()
       const bodies: string[] = []
       two.answer = async (request, response) => {
@@ -245,7 +245,7 @@ routes:
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('is sent once if retries is 0', async () => {
+    it('is sent only once if `retries` is 0', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/once')), 'upstream_unreachable')
       expect(one.received.length + two.received.length).toBe(1)
@@ -264,10 +264,10 @@ routes:
       expect((await counted()).status).toBe(429)
     })
 
-    it('is sent on a new connection if the upstream has closed the idle one', async () => {
+    it('is sent again on a new connection if the upstream closes the idle connection', async () => {
       expect(await get('/single')).toBe('one')
       const [first] = one.received
-      // The upstream closes the connection just when the next request arrives, as an idle timeout may do.
+      // The upstream closes the connection just when the next request arrives. An idle timeout can do this too.
       one.answer = (request, response) => {
         if (request.socket === first?.socket) request.socket.destroy()
         else response.end('afresh')

@@ -143,7 +143,7 @@ describe('an address', () => {
     },
   )
 
-  it.each(Object.entries(neverPublic))('is never public: %s', (_, wrap) => {
+  it.each(Object.entries(neverPublic))('is never public if it embeds IPv4 in this form: %s', (_, wrap) => {
     fc.assert(
       fc.property(octets, inner => {
         expect(isPublic(wrap(inner))).toBe(false)
@@ -151,7 +151,7 @@ describe('an address', () => {
     )
   })
 
-  it('gets the same result in every notation of IPv6', () => {
+  it('is classified in the same way in every IPv6 notation', () => {
     const sixteen = fc.uint8Array({ minLength: 16, maxLength: 16 })
     const bytes = fc.oneof(
       sixteen,

@@ -46,7 +46,7 @@ describe('a name', () => {
     expect(first).not.toEqual(second)
   })
 
-  it('resolves to loopback if it is localhost or a subdomain, whatever the name server returns', async () => {
+  it('resolves to loopback without a query if it is localhost or a subdomain of localhost', async () => {
     const resolve = await resolverOver(() => ['1.1.1.1'])
     expect(await resolve('localhost')).toEqual(['127.0.0.1', '::1'])
     expect(await resolve('a.localhost')).toEqual(['127.0.0.1', '::1'])
@@ -61,7 +61,7 @@ describe('a name', () => {
     },
   )
 
-  it('is unresolved after 2 s of silence, and does not block the thread pool', async () => {
+  it('is unresolved after 2 s if the name server is silent, and does not block the thread pool', async () => {
     const resolve = await resolverOver(() => 'silent')
     const begun = performance.now()
     const waiting = Array.from({ length: 64 }, (_, index) => resolve(`hooks${index}.test`))

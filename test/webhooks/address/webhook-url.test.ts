@@ -41,7 +41,7 @@ describe('the URL of a webhook', () => {
     'https://notlocalhost/',
     'https://localhost.example.com/',
     `https://${'a'.repeat(63)}.example/`,
-  ])('may be %s', url => {
+  ])('is accepted: %s', url => {
     expect(isTaken(url)).toBe(true)
   })
 
@@ -81,7 +81,7 @@ describe('the URL of a webhook', () => {
     'https://?x',
     'https://#x',
     'https://:443/',
-    // These contain user info, which may even be empty.
+    // These contain user info. In the first URL, the user info is empty.
     'https://@hooks.example.com/',
     'https://a@hooks.example.com/',
     'https://a:@hooks.example.com/',
@@ -101,7 +101,8 @@ describe('the URL of a webhook', () => {
     'https://a.b.LocalHost:8443/',
     'https://ｌocalhost/',
     'https://loc\u00adalhost/',
-    // These contain Punycode that decodes to nothing, to ASCII only, or to a name with another spelling.
+    // These contain invalid Punycode, a name that is too long, or an invalid port. Punycode is invalid if it decodes to
+    // nothing, to ASCII only, or to a name with another spelling.
     'https://xn--zz--.example/',
     'https://xn--.example/',
     'https://hooks.example.xn--/',
@@ -118,7 +119,7 @@ describe('the URL of a webhook', () => {
     'https://hooks.example.com:99999/',
     'https://hooks.example.com:-1/',
     'https://hooks.example.com:4x/',
-    // These contain IP addresses in other notations.
+    // These contain IP addresses that are not public or not valid, some of them in unusual notations.
     'https://2130706433/',
     'https://0x7f.1/',
     'https://017700000001/',
@@ -138,7 +139,7 @@ describe('the URL of a webhook', () => {
     0,
     {},
     { toString: () => 'https://hooks.example.com/' },
-  ])('may not be %j', url => {
+  ])('is refused: %j', url => {
     expect(isTaken(url)).toBe(false)
   })
 
@@ -153,7 +154,7 @@ describe('the URL of a webhook', () => {
   })
 
   it.each(['https://localhost/', 'https://a.localhost:1/', 'https://127.0.0.1:8443/', 'https://[::1]/'])(
-    'may be %s if private networks are allowed',
+    'is accepted if private networks are allowed: %s',
     url => {
       expect(isTaken(url, { allowPrivate: true })).toBe(true)
     },
@@ -165,13 +166,13 @@ describe('the URL of a webhook', () => {
     'https://u@127.0.0.1/',
     'https:\\\\127.0.0.1',
     'https://a..b',
-  ])('may not be %s even if private networks are allowed', url => {
+  ])('is refused even if private networks are allowed: %s', url => {
     expect(isTaken(url, { allowPrivate: true })).toBe(false)
   })
 
   // After many calls, V8 optimizes `URL.canParse`. In Node 20 and 22, the optimized function reads Latin-1 bytes as
   // UTF-8.
-  it('may have a Latin-1 name even after many other URLs were parsed', () => {
+  it('is accepted with a Latin-1 name, even after many other URLs were parsed', () => {
     for (let count = 0; count < 20_000; count++) isTaken('https://hooks.example.com/')
     expect(isTaken('https://bücher.example/')).toBe(true)
   })

@@ -1,4 +1,4 @@
-// The deletion of a user also deletes the alerts to this user, even if both happen at the same time.
+// The deletion of a user also deletes the alerts to this user, even if an alert is queued at the same time.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { postgresDatabase } from '../../support/databases.ts'
 import { waitingForLocks } from '../../support/locks.ts'

@@ -1,11 +1,11 @@
-// Concurrent deliveries have a limit in total and per receiver. Slow receivers have separate limits.
+// The number of concurrent deliveries is limited, in total and per receiver. Slow receivers have a separate limit.
 import { describe, expect, it } from 'vitest'
 import { createDeliverySlots } from '../../../src/webhooks/delivery/delivery-slots.ts'
 
 const lanes = () => createDeliverySlots({ normal: 3, slow: 2, perReceiver: 2 })
 
-describe('lanes', () => {
-  it('count their free places, and the free places of each busy receiver', () => {
+describe('delivery slots', () => {
+  it('are counted for each class, and for each receiver with running deliveries', () => {
     const some = lanes()
     const first = some.acquire('a', 'normal')
     some.acquire('a', 'normal')
@@ -24,7 +24,7 @@ describe('lanes', () => {
     expect(some.busyReceivers().has('c')).toBe(false)
   })
 
-  it('move a delivery that waits too long to the slow lane, and remember its receiver as slow', () => {
+  it('move a delivery that waits too long to the slow class, and remember its receiver as slow', () => {
     const some = lanes()
     const hanging = some.acquire('a', 'normal')
     hanging.moveToSlow()
@@ -37,7 +37,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual(['a'])
   })
 
-  it('move a delivery to the slow lane even if it is full; the lane then admits no new delivery until a place is free', () => {
+  it('move a delivery to the slow class even if this class is full; the number of free slots is then negative', () => {
     const some = lanes()
     const places = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     for (const place of places) place.moveToSlow()
@@ -63,7 +63,7 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toContain('r10000')
   })
 
-  it('report whether a freed place may let a waiting delivery start', () => {
+  it('report whether a waiting delivery may start when a slot becomes free', () => {
     const some = lanes()
     const [a, b, c] = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     expect(a?.moveToSlow()).toBe(true)

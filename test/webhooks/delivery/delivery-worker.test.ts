@@ -170,7 +170,8 @@ describeOverSetups('the delivery worker', setup => {
 
   describe('a receiver’s Retry-After', () => {
     /**
-     * Returns the delay in milliseconds between the two attempts of a delivery. The first attempt gets this response.
+     * Makes the receiver respond to the first attempt of a delivery with this status and Retry-After.
+     * @returns the delay until the second attempt, in milliseconds
      */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
       // The clock is set to a whole second, because an HTTP date has no milliseconds.
@@ -185,13 +186,13 @@ describeOverSetups('the delivery worker', setup => {
       return (row?.due_at.getTime() ?? 0) - time
     }
 
-    it('is ignored if the response contains it twice, and is used after any kind of failure', async () => {
+    it('is used after a 500 too, but is ignored if the response contains it twice', async () => {
       expect(await delayAfter(429, ['60', '60'])).toBe(5 * seconds)
       await stored.empty()
       expect(await delayAfter(500, '60')).toBe(60 * seconds)
     })
 
-    it('delays the next attempt by exactly the requested time; that attempt then ends the delivery', async () => {
+    it('delays the next attempt by exactly the requested time; a successful attempt then ends the delivery', async () => {
       const delay = await delayAfter(429, '60')
       expect(delay).toBe(60 * seconds)
       const target = hooks[0] as Hook
@@ -229,7 +230,7 @@ describeOverSetups('the delivery worker', setup => {
       await expect.poll(() => database.query('select 1 from webhooks')).toEqual([])
     })
 
-    it('for one delivery does not delay another delivery to the same receiver', async () => {
+    it('delays only the delivery that received it, and no other delivery to the same receiver', async () => {
       const target = await hook(429)
       target.fields = { 'retry-after': '3600' }
       const id = await stored.receiving(target.url)
@@ -268,7 +269,7 @@ describeOverSetups('the delivery worker', setup => {
     expect(new Set(target.seen.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
   })
 
-  it('adds a signature with the replaced secret, unless that secret cannot be read', async () => {
+  it('adds a signature with the previous secret after a change of the secret, unless the previous secret cannot be decrypted', async () => {
     const next = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
     const target = await hook(204)
     const id = await stored.receiving(target.url)
@@ -286,7 +287,7 @@ describeOverSetups('the delivery worker', setup => {
     }
   })
 
-  it('treats a redirect as a failed attempt and does not follow it; the delay is at most 10 % above the schedule', async () => {
+  it('treats a redirect as a failed attempt and does not follow it; the next delay is at most 10 % longer than scheduled', async () => {
     const target = await hook(302)
     await stored.receiving(target.url)
     await stored.alert()
@@ -325,8 +326,8 @@ describeOverSetups('the delivery worker', setup => {
     const toWell: number[] = []
     for (const { url } of well) toWell.push(await stored.receiving(url))
     for (let i = 0; i < 4; i += 1) for (const id of toHanging) await stored.alert(id)
-    // These alerts are queued last. They have to wait until the hanging receivers count as slow. They do not have to
-    // wait until the attempts at the hanging receivers time out.
+    // The alerts to the other receivers are queued last. They wait until the hanging receivers count as slow, but not
+    // until the attempts at the hanging receivers time out.
     time += 1
     for (const id of toWell) await stored.alert(id)
     const made = start({ timeout: 20 * seconds })
@@ -339,8 +340,8 @@ describeOverSetups('the delivery worker', setup => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // The other receivers hang for 20 s, but no round waits for them. The test judges only the fastest round, because a
-    // busy machine may delay the others.
+    // The hanging receivers do not respond for 20 s, but no round waits for them. Only the fastest round must take less
+    // than 1 s, because a busy machine may delay the other rounds.
     const slowestOfRounds: number[] = []
     for (let round = 2; round < 5; round += 1) {
       time += 1
@@ -356,7 +357,7 @@ describeOverSetups('the delivery worker', setup => {
     await made.stop(0)
   }, 60_000)
 
-  it('takes over the delivery of a dead process when its lease has ended', async () => {
+  it('takes over the delivery of a dead process when the lease of this process has ended', async () => {
     const target = await hook(200)
     await stored.receiving(target.url)
     await stored.alert()
@@ -369,7 +370,7 @@ describeOverSetups('the delivery worker', setup => {
     start({ send: frozen, timeout }).wake()
     await becomes({ attempts: 1 })
     const [{ due_at: leaseEnds } = { due_at: new Date(0) }] = await stored.rows()
-    // The second process must not send while the first one may still be sending.
+    // The lease must last longer than an attempt. Otherwise, both processes could send at the same time.
     expect(leaseEnds.getTime() - time).toBeLessThanOrEqual(timeout + 29 * seconds)
     expect(leaseEnds.getTime() - time).toBeGreaterThan(timeout + 5 * seconds)
     time = leaseEnds.getTime()
@@ -400,7 +401,7 @@ describeOverSetups('the delivery worker', setup => {
       await becomes({ status: 'delivered', attempts: 1 })
     })
 
-    it('returns deliveries that it was just leasing, and leases no more', async () => {
+    it('returns deliveries that it is leasing at this moment, and leases no further deliveries', async () => {
       const target = await hook(undefined)
       const id = await stored.receiving(target.url)
       await stored.alert()

@@ -7,7 +7,7 @@ const now = Date.parse('2026-02-03T04:05:06.789Z')
 const day = 24 * 60 * 60_000
 
 describe('Retry-After', () => {
-  it('is read as seconds and limited to one day', () => {
+  it('can be a number of seconds; the delay is at most one day', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 400n }), seconds => {
         const delay = parseRetryAfterMs(String(seconds), now)
@@ -18,7 +18,7 @@ describe('Retry-After', () => {
     expect(parseRetryAfterMs(' \t7 ', now)).toBe(7_000)
   })
 
-  it('is read as a date and compared with the local clock; it is limited to one day, and ignored if in the past', () => {
+  it('can be a date; the delay from now until this date is at most one day, and 0 if the date is in the past', () => {
     fc.assert(
       fc.property(fc.integer({ min: -3 * 86_400, max: 3 * 86_400 }), fromNow => {
         const at = Math.floor(now / 1000) * 1000 + fromNow * 1000
@@ -28,7 +28,7 @@ describe('Retry-After', () => {
     )
   })
 
-  it('is read in every date form of HTTP, whatever the time zone of the machine', () => {
+  it('can be a date in every format of HTTP, whatever the time zone of the machine', () => {
     const forms = [
       'Tue, 03 Feb 2026 05:05:06 GMT',
       'Tuesday, 03-Feb-26 05:05:06 GMT',
@@ -46,7 +46,7 @@ describe('Retry-After', () => {
     }
   })
 
-  it('is ignored in any other form', () => {
+  it('is ignored in any other format', () => {
     const others = [
       '',
       ' ',

@@ -40,7 +40,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     await stored.deliveries.recordAttempt(leased as LeasedDelivery, outcome, new Date(time))
   }
 
-  it('makes a waiting delivery due at once, and keeps its schedule', async () => {
+  it('makes a waiting delivery due at once, and further attempts remain possible', async () => {
     await end({ retryAt: new Date(start + 3_600_000) })
     time += 1_000
     expect(await lease()).toEqual([])
@@ -49,7 +49,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(await lease()).toMatchObject([{ attempts: 2, is_last: false }])
   })
 
-  it('makes a failed delivery due at once for one attempt, at the user’s current webhook', async () => {
+  it('makes a failed delivery due at once, for one more attempt to the user’s current webhook', async () => {
     await end('failed')
     await stored.webhook(user, 'https://other.test:8443/')
     time += 1_000
@@ -69,7 +69,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(await lease()).toHaveLength(1)
   })
 
-  it('makes a delivery due again if its last attempt was returned unsent', async () => {
+  it('makes a delivery due if a worker has leased it and returned it without an attempt', async () => {
     const [leased] = await lease()
     await stored.deliveries.release(leased as LeasedDelivery, new Date(time))
     expect(await retry()).toBe('due')
@@ -117,7 +117,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     )
   })
 
-  it('reports that a delivery is unknown', async () => {
+  it('returns `unknown` if the delivery does not exist', async () => {
     const step = () => async () => {
       audited.push(0)
     }
@@ -125,7 +125,7 @@ describeOverSetups('an immediate retry', ({ openDatabase: open }) => {
     expect(audited).toEqual([])
   })
 
-  it('leases a delivery only once for simultaneous retries, and changes nothing if the retry cannot be audited', async () => {
+  it('causes only one lease, even together with simultaneous retries, and changes nothing if it cannot be audited', async () => {
     await end('failed')
     const id = (await row())?.id ?? 0
     const failing = () => async () => {

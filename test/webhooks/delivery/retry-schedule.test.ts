@@ -36,7 +36,7 @@ describe('the delay after a failed attempt', () => {
     )
   })
 
-  it('is the Retry-After of the receiver if that is longer', () => {
+  it('is the receiver’s Retry-After if this is longer than the scheduled delay', () => {
     expect(retryDelayMs(1, 0.5, 5_001)).toBe(5_001)
     expect(retryDelayMs(1, 1, 5_001)).toBe(5_500)
     expect(retryDelayMs(1, 0, 24 * hour)).toBe(24 * hour)

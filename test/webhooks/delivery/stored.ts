@@ -14,7 +14,7 @@ import { addUser } from '../../support/users.ts'
 /** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
-/** Returns the lease request of a worker without running deliveries. @param now the current time in milliseconds */
+/** Returns the lease request of a worker that has no running deliveries. @param now the time in milliseconds */
 export function usualLease(now: number, leaseMs: number, changed: Partial<LeaseRequest> = {}): LeaseRequest {
   return {
     ...{ limit: 32, perReceiver: 4, busyReceivers: new Map(), slowReceivers: [], slotClass: 'normal' },
@@ -36,7 +36,7 @@ export interface Row {
 
 export type Stored = ReturnType<typeof storedIn>
 
-/** @param plans returns the configured plans; by default the built-in plans */
+/** @param plans returns the configured plans; by default, these are the built-in plans */
 export function storedIn(database: Database, now: () => number, plans = (): Plans => builtInPlans) {
   const webhooks = createWebhookStore(database, createUserQueue())
   const alerts = createAlertStore(database, plans)

@@ -125,7 +125,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     },
   )
 
-  it('are retried on schedule with the same ID and body but a new signature, and delay the next event of the user', async () => {
+  it('are retried on schedule with the same ID and body but a new signature, and delay the next event of the same user', async () => {
     const to = await service()
     to.status = () => 500
     await stored.change(await stored.user(), ['a', 'b'])
@@ -151,10 +151,10 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(outcomes).toEqual({ delivered: 1, retried: 2, failed: 1 })
   })
 
-  it('of one user arrive in commit order from two replicas, despite failures and a crash', async () => {
+  it('arrive for each user in commit order, even if two replicas send them, attempts fail and a replica crashes', async () => {
     const to = await service()
     const tries = new Map<string, number>()
-    // Every third attempt fails with 503, and one event in seven fails for good with 410.
+    // About every third attempt gets a 503 and is retried. About one event in seven gets a 410, which ends it.
     to.status = (type, userId) => {
       const count = (tries.get(`${userId} ${type}`) ?? 0) + 1
       tries.set(`${userId} ${type}`, count)
@@ -162,11 +162,11 @@ describeOverSetups('events', ({ openDatabase: open }) => {
       return (Number(type) + userId + count) % 3 === 0 ? 503 : 204
     }
     const users = await Promise.all(Array.from({ length: 6 }, () => stored.user()))
-    // One replica has leased these events and then died, so it never records their outcome.
+    // Another replica leased these events and then died, so it never records their outcome.
     for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
     expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
-    // The leases of these two replicas last longer than the steps of the clock, so no event is sent by both replicas at
-    // once.
+    // The timeout makes the leases longer than the steps of the clock below. So the two replicas never send the same
+    // event at the same time.
     const settings = { ...settingsOf(to.url), webhooks: { timeout: 600_000, retention: 30 * 86_400_000 } }
     const replicas = [start(settings), start(settings)]
     for (const user of users.slice(3)) await stored.change(user, ['0'])
@@ -237,11 +237,11 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
     time += 300_000
     sender.wake()
-    // The attempt is counted at its beginning, but it is reported at its end. So the test waits for the report.
+    // An attempt is counted when it starts, but its failure is reported when it ends. So the test waits for the report.
     await expect.poll(() => problems.slice(1)).toEqual([['status 302', 2]])
   })
 
-  it('do not delay alerts if they hang, even if more events are due than may run concurrently', async () => {
+  it('do not delay alerts if the event service hangs, even if more events are due than can be sent concurrently', async () => {
     const to = await service()
     to.status = () => undefined
     await Promise.all(Array.from({ length: 40 }, async () => stored.change(await stored.user(), ['a'])))
@@ -276,7 +276,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(errors).toEqual([])
   })
 
-  it('in progress are returned when their replica stops, and another replica sends them at once', async () => {
+  it('are returned to the store if their replica stops while it sends them, and another replica sends them at once', async () => {
     const to = await service()
     to.status = () => undefined
     await stored.change(await stored.user(), ['a', 'b'])

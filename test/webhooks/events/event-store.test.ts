@@ -1,4 +1,4 @@
-// Stored events are leased in order, end once and are pruned, in both kinds of databases.
+// Tests that stored events are leased in order, end only once, and are pruned later.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
   const record = (event: LeasedEvent, outcome: Parameters<typeof stored.store.recordAttempt>[1]) =>
     stored.store.recordAttempt(event, outcome, new Date(time))
 
-  it('are due at once, with the bytes of their body and a stable ID', async () => {
+  it('are due at once, and have the same body and ID in each attempt', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     const [event] = await lease()
@@ -49,7 +49,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([{ ...event, attempts: 2 }])
   })
 
-  it('wait for earlier events of the same user, also from the same transaction, and never for events of other users', async () => {
+  it('wait for earlier events of the same user, even from the same transaction, but never for events of other users', async () => {
     const ids = [await stored.user(), await stored.user()]
     await stored.change(ids[0] ?? 0, ['a1', 'a2', 'a3'])
     await stored.change(ids[1] ?? 0, ['b1'])
@@ -65,7 +65,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await lease()).toEqual([])
   })
 
-  it('that are retried or returned hold back the next events of their user', async () => {
+  it('delay the next events of their user even if they are retried or returned', async () => {
     const id = await stored.user()
     await stored.change(id, ['a', 'b'])
     await record(await one(), {
@@ -112,7 +112,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toEqual([])
   })
 
-  it('that have ended are deleted with their user', async () => {
+  it('are deleted together with their user if they have ended', async () => {
     const [id, other] = [await stored.user(), await stored.user()]
     await stored.change(id, ['a', 'b'])
     await stored.change(other, ['c'])
@@ -124,7 +124,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     ])
   })
 
-  it('are rolled back together with the change', async () => {
+  it('are rolled back together with the change of the user', async () => {
     const id = await stored.user()
     const undone = stored.change(id, ['a'], async () => {
       throw new Error('undone')
@@ -144,7 +144,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(await stored.rows()).toMatchObject([{ user_id: pending }, { user_id: pending }])
   })
 
-  it('that are not sent are pruned per user, so no event waits for a pruned event', async () => {
+  it('are pruned unsent only if all pending events of their user are old, so no event waits for a pruned event', async () => {
     const [old, both] = [await stored.user(), await stored.user()]
     await stored.change(old, ['a', 'b'])
     await stored.change(both, ['c'])

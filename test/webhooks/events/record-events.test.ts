@@ -52,7 +52,7 @@ it('an event contains its type, the time and four user fields; an email change a
   ])
 })
 
-it('an event is recorded only if its type is configured; for other types, no statement runs', async () => {
+it('an event is recorded only if its type is configured; for other types, no SQL statement runs', async () => {
   let current: ReturnType<typeof settings> | undefined
   const record = createEventRecorder(() => current, clock)
   const unused = { query: () => Promise.reject(new Error('a statement')) }

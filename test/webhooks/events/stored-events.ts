@@ -24,8 +24,8 @@ export function eventsIn(database: Database, now: () => number) {
     user: () => addUser(database),
 
     /**
-     * Changes the user and stores these events in one transaction. @param more runs at the end of the
-     * transaction
+     * Changes the user, and stores events of these types in the same transaction.
+     * @param more runs at the end of the transaction
      */
     change(
       userId: number,

@@ -1,4 +1,4 @@
-// Sends deliveries to the webhooks of the corpus. A DNS stub resolves the names, and the TLS receivers are hostile.
+// Sends deliveries to the webhook URLs of the corpus. A DNS stub resolves the names. The TLS receivers are hostile.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
@@ -140,7 +140,7 @@ describe('the corpus of webhook URLs', () => {
         response.writeHead(200, { 'content-length': 5 }).flushHeaders()
       },
     ],
-  ])('slow.test is cut off in time if it %s', async (_, answer) => {
+  ])('the connection to slow.test is closed at the timeout if slow.test %s', async (_, answer) => {
     const target = await receiver(answer)
     const send = await senderOver(loopback('slow.test'), { timeoutMs: 300 })
     const begun = performance.now()

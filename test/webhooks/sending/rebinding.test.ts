@@ -43,7 +43,7 @@ async function tries(
 }
 
 describe('a name that flips from public to private', () => {
-  it('between two lookups reaches no private address in 1,000 attempts', async () => {
+  it('between two lookups leads to no private address in 1,000 attempts', async () => {
     const seen = new Set<string>()
     const { having, asked, connections } = await tries(1_000, (name, type) => {
       if (seen.has(`${name} ${type}`)) return inside[type]
@@ -58,7 +58,7 @@ describe('a name that flips from public to private', () => {
     expect(connections).toBe(0)
   })
 
-  it('with each query reaches no private address in 1,000 attempts', async () => {
+  it('in every third query leads to no private address in 1,000 attempts', async () => {
     let questions = 0
     const { having, connections } = await tries(1_000, (_, type) =>
       ++questions % 3 === 0 ? inside[type] : nobodys,
@@ -69,7 +69,7 @@ describe('a name that flips from public to private', () => {
     expect(connections).toBe(0)
   })
 
-  it('reaches loopback if private addresses are allowed, which proves that connections are counted', async () => {
+  it('leads to loopback if private addresses are allowed, which proves that the test counts connections', async () => {
     const { connections } = await tries(20, (_, type) => inside[type], {
       allowPrivate: true,
       timeoutMs: 10_000,

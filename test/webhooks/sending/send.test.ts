@@ -97,7 +97,7 @@ describe('a receiver', () => {
     return { server, port: (server.address() as AddressInfo).port }
   }
 
-  it('that accepts the connection and stays silent is cut off in time', async () => {
+  it('is disconnected at the timeout if it accepts the connection and stays silent', async () => {
     const { port, server } = await raw(() => {})
     const send = await senderOver(loopback('hooks.test'), { timeoutMs: 200 })
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ reason: 'timeout' })
@@ -109,13 +109,13 @@ describe('a receiver', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['hangs up', socket => socket.end()],
     ['does not speak TLS', socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')],
-  ])('that %s causes a TLS failure', async (_, onConnection) => {
+  ])('causes a TLS failure if it %s', async (_, onConnection) => {
     const { port } = await raw(onConnection)
     const send = await senderOver(loopback('hooks.test'))
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
   })
 
-  it('that does not listen causes a connection failure', async () => {
+  it('causes a connection failure if it does not listen', async () => {
     const { port, server } = await raw(() => {})
     await new Promise(resolve => server.close(resolve))
     const send = await senderOver(loopback('hooks.test'))
@@ -150,7 +150,7 @@ describe('a receiver', () => {
       { kind: 'answered', status: 200 },
     ],
     ['an invalid redirect', 'HTTP/1.1 301 x\r\nlocation: //\r\n\r\n', { kind: 'answered', status: 301 }],
-  ])('that sends %s has the expected outcome', async (_, answer, expected) => {
+  ])('causes the expected outcome if it sends %s', async (_, answer, expected) => {
     const target = await receiver((request, response) => {
       request.resume().on('end', () => response.socket?.end(answer))
     })
@@ -159,7 +159,7 @@ describe('a receiver', () => {
     await expect.poll(() => target.open).toBe(0)
   })
 
-  it('whose name server is silent causes the failure "unresolved" or "timeout", whichever comes first', async () => {
+  it('causes the failure "unresolved" or "timeout", whichever comes first, if its name server is silent', async () => {
     const names = { 'hooks.test': 'silent' as const }
     expect(await (await senderOver(names, { timeoutMs: 100 }))('https://hooks.test/')).toMatchObject({
       reason: 'timeout',

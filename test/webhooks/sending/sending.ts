@@ -1,4 +1,4 @@
-// Creates receivers, and senders with their own DNS stub. They are closed after each test.
+// Creates receivers and senders. Each sender has its own DNS stub. Receivers and DNS stubs are closed after each test.
 import type { RequestListener } from 'node:http'
 import { afterEach } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close()
 })
 
-/** Starts a receiver that listens on loopback only. */
+/** Starts a receiver that listens only on 127.0.0.1. */
 export async function receiver(answer: RequestListener, certificate = receivers): Promise<Receiver> {
   const started = await startReceiver(certificate, answer, '127.0.0.1')
   open.push(started)
@@ -34,5 +34,5 @@ export async function senderOver(names: Record<string, DnsAnswer>, options: Part
 }
 
 export const loopback = (...names: string[]) => Object.fromEntries(names.map(name => [name, ['127.0.0.1']]))
-/** Responds 200 with an empty body. */
+/** Responds with a 200 and an empty body. */
 export const empty: RequestListener = (_, response) => response.end()

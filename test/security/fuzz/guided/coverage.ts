@@ -7,7 +7,7 @@ export interface Coverage {
 }
 
 export interface Ran {
-  /** Returns true if any code ran that was not learned before. */
+  /** Returns true if code ran that no earlier call of `learn` has recorded. */
   isNew(): boolean
   learn(): void
 }
@@ -24,8 +24,8 @@ interface Script {
 }
 
 /**
- * Opens block coverage of all scripts that this process has loaded or will load.
- * @param covers matches the URLs of the scripts whose coverage counts
+ * Starts to measure the block coverage of all scripts that this process has loaded or will load.
+ * @param covers only scripts whose URL matches this pattern are evaluated
  */
 export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   const session = new Session()
@@ -33,7 +33,7 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   session.post('Profiler.enable')
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
   /**
-   * The learned code of each script, by script URL. Each array has one element for each character of the script. An
+   * The code that `learn` has recorded, by script URL. Each array has one element for each character of the script. An
    * element is 1 if the code at this character has run.
    */
   const known = new Map<string, Uint8Array>()
@@ -70,7 +70,10 @@ export function openCoverage(covers: RegExp): Coverage & { close(): void } {
   }
 }
 
-/** Marks the characters that ran. Later ranges overwrite earlier ones, because V8 lists inner blocks later. */
+/**
+ * Returns one element for each character of the script: 1 if its code ran, otherwise 0. V8 lists inner blocks after
+ * outer blocks, so later ranges overwrite earlier ones.
+ */
 function paint({ functions }: Script): Uint8Array {
   const ranges = functions.flatMap(one => one.ranges)
   const ran = new Uint8Array(ranges.reduce((length, { endOffset }) => Math.max(length, endOffset), 0))

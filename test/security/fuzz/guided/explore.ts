@@ -1,4 +1,5 @@
-// Guided fuzzing: keeps inputs that reach new code, and mutates them. The first violation is shrunk and ends the run.
+// Guided fuzzing: keeps inputs that reach new code, and mutates them. The run ends at the first input that causes a
+// violation, and shortens this input.
 
 import { createRandom, type Random } from '../../../support/random.ts'
 import type { Coverage } from './coverage.ts'
@@ -12,14 +13,14 @@ export interface Plan {
   readonly seed: number
   /** The inputs kept from previous runs. */
   readonly kept: readonly string[]
-  /** The time limit in milliseconds. The run ends at this limit or after `cases`. */
+  /** The time limit in milliseconds. The run ends earlier if `cases` inputs have run. */
   readonly within: number
   readonly cases: number
 }
 
 export interface Report {
   cases: number
-  /** Every input that reached new code or a new outcome, including seeds. */
+  /** Every input that reached new code or had a new outcome. Seeds are included. */
   readonly corpus: string[]
   /** The number of times that each outcome occurred. */
   readonly outcomes: Map<string, number>
@@ -28,7 +29,7 @@ export interface Report {
 
 export interface Finding {
   readonly message: string
-  /** The shrunk input. Each character is one byte. */
+  /** The input after it was shortened. Each character is one byte. */
   readonly input: string
   readonly shrunkFrom: number
 }
@@ -94,7 +95,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
       if (hasNewOutcome) report.corpus.push(input)
       else batch.push(input)
     }
-    // Reading the coverage takes milliseconds. Therefore, the batches are so large that reading takes at most a fifth
+    // Reading the coverage takes milliseconds. The size of the next batch is chosen so that reading takes about a fifth
     // of the time.
     const ranAt = performance.now()
     const ran = coverage.take()
@@ -109,7 +110,7 @@ export async function explore({ target, coverage, seed, kept, within, cases }: P
   return report
 }
 
-/** Returns the shortest inputs that together reach the code and the outcomes of all inputs. */
+/** Selects short inputs that together reach the same code and the same outcomes as all inputs. */
 export async function distill(
   target: Target,
   coverage: Coverage,

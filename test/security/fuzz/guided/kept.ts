@@ -1,4 +1,4 @@
-// Reads and writes the inputs kept from previous runs. Together they reach all code that these runs reached.
+// Reads and writes the inputs kept from previous runs. Together, the inputs reach all code that these runs reached.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -13,7 +13,7 @@ interface Plan {
   readonly keeps: boolean
 }
 
-/** Runs a target. @returns true if it broke no promise */
+/** Runs a target. @returns true if no input broke a promise of the target */
 export async function runTarget(name: string, { seed, within, cases, keeps }: Plan): Promise<boolean> {
   const target = await (targets[name] as (typeof targets)[string])()
   const coverage = openCoverage(target.covers)

@@ -1,4 +1,4 @@
-// Shortens an input as long as it still fails.
+// Shortens and simplifies a failing input in many steps. A step is kept only if the resulting input still fails.
 
 /** The maximum number of shorter inputs to try. */
 const mostTries = 2_000

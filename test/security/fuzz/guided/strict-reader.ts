@@ -3,18 +3,21 @@
 export interface StrictRequest {
   readonly method: string
   readonly target: string
-  /** The headers in their order, without white space around the values. */
+  /** The headers in the order received, without white space around the values. */
   readonly fields: readonly (readonly [name: string, value: string])[]
   /** The body. Undefined if it is malformed or incomplete. */
   readonly body: string | undefined
 }
 
-/** Reads the requests of a connection, up to the first request whose end is not clear. @param bytes latin1 */
+/**
+ * Reads the requests of a connection. Stops before a malformed head, and after a request whose end is not clear.
+ * @param bytes all bytes that the client sent, in latin1
+ */
 export function readStrictly(bytes: string): StrictRequest[] {
   const requests: StrictRequest[] = []
   let rest = bytes
   for (;;) {
-    // Empty lines before a request line are ignored (RFC 9112 §2.2). Node also accepts a bare CR or LF.
+    // Empty lines before a request line are ignored (RFC 9112 §2.2). A bare CR or LF is ignored too, as in Node.
     rest = rest.replace(/^[\r\n]+/, '')
     const end = rest.indexOf('\r\n\r\n')
     if (end === -1) return requests
@@ -31,8 +34,8 @@ export function readStrictly(bytes: string): StrictRequest[] {
 }
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-// Node accepts several spaces instead of one (RFC 9112 §3), so this parser does too. The spaces are not part of the
-// request target.
+// RFC 9112 §3 allows only one space between the parts. Node accepts several, so this parser does too. The spaces are
+// not part of the request target.
 const requestLine = new RegExp(`^(${token}) +([!-~\\x80-\\xff]+) +HTTP/1\\.([01])$`)
 const fieldLine = new RegExp(`^(${token}):[ \\t]*([\\t -~\\x80-\\xff]*)$`)
 

@@ -1,29 +1,29 @@
-// A target of guided fuzzing: a parser of untrusted input, inputs to start with, and promises about the results.
+// A target of guided fuzzing consists of a parser of untrusted input, inputs to start with, and promises about results.
 
 export interface Target {
   /** The inputs to start with. As in all inputs, each character is one byte. */
   readonly seeds: readonly string[]
-  /** Words of the input language that random bytes would not form. */
+  /** Words that random mutations would hardly ever produce, for example header names. */
   readonly dictionary: readonly string[]
   /** The maximum length of an input in bytes. */
   readonly maxLength: number
-  /** The CPU time limit for one input in milliseconds. If an input exceeds it three times, this is a violation. */
+  /** The CPU time limit for one input in milliseconds. An input that exceeds the limit in three runs is a violation. */
   readonly maxMs: number
-  /** Matches the URLs of the scripts whose coverage counts. */
+  /** Only the coverage of scripts whose URL matches this pattern is evaluated. */
   readonly covers: RegExp
   /**
    * Runs one input.
-   * @returns the outcome in a few words. If the outcome is new, the input is kept, just like an input that reaches new
-   * code.
+   * @returns the outcome in a few words. An input with a new outcome is kept, in the same way as an input that reaches
+   * new code.
    * @throws Violation if a promise is broken. Any other error also counts as a violation.
    */
   run(input: string): string | Promise<string>
-  /** Clears the caches of the target. Without this, the next input might not run the code behind a cache. */
+  /** Clears the caches of the target. Otherwise, a cached result could prevent the next input from running the code. */
   forget?(): void
   close?(): Promise<void>
 }
 
-/** A broken promise of a target. */
+/** The error if a target breaks a promise. */
 export class Violation extends Error {
   override readonly name = 'Violation'
 }

@@ -6,7 +6,7 @@ import { bytesOf, promise, type Target } from '../target.ts'
 
 const endpoints = ['register', 'login', 'refresh', 'logout'] as const
 
-/** The first character selects the endpoint. The rest is the body. */
+/** The first character of each seed selects the endpoint. The rest is the body. */
 const seeds = corpus.bodies
   .filter(({ body }) => body !== undefined && !body.startsWith('@') && !body.includes('$'))
   .map(({ endpoint, body = '' }) => {

@@ -1,5 +1,5 @@
-// In X-Forwarded-For, the client is the rightmost address that is not a trusted proxy. Text to the left must not
-// matter.
+// In X-Forwarded-For, the client is the rightmost address that is not a trusted proxy. Text to the left of this address
+// must not change the result.
 import { BlockList, isIP } from 'node:net'
 import { createTrustedProxies, rateLimitKey } from '../../../../../src/http/client-address.ts'
 import { promise, type Target } from '../target.ts'
@@ -78,7 +78,8 @@ export const forwardedFor: Target = {
     const client = proxies.clientOf(peer, input)
     promise(isIP(client) !== 0, 'returns a client that is not an IP address', client)
     promise(client === proxies.clientOf(peer, input), 'returns a different client the second time')
-    // A client can send its own header, so the text to the left of the rightmost untrusted address is not reliable.
+    // A client can send X-Forwarded-For itself. So the text to the left of the rightmost untrusted address may be
+    // forged.
     promise(
       proxies.clientOf(peer, `${input},${stranger}`) === stranger,
       'trusts an address to the left of an untrusted address',
@@ -122,7 +123,8 @@ export const forwardedFor: Target = {
 /** Returns the address of a hop without port and brackets, or undefined if it is not an address. */
 function addressOf(hop: string): string | undefined {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
-  // node:net also accepts odd zones and the deprecated form `::1.2.3.4`, which the gateway refuses.
+  // node:net accepts the deprecated form `::1.2.3.4`, and zones with characters other than letters and digits. The
+  // gateway refuses both.
   return isIP(bare) === 0 || /%(?![0-9A-Za-z]+$)|^::\d+\./.test(bare) ? undefined : bare
 }
 
@@ -133,7 +135,7 @@ function isTrusted(hop: string): boolean {
   return networks.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Returns the spelling of an address in URLs. IPv4-mapped addresses become IPv4 addresses. */
+/** Returns the address as a URL parser spells it. An IPv4-mapped address becomes an IPv4 address. */
 function canonical(address: string): string {
   if (isIP(address) !== 6) return address
   const [bare = ''] = address.split('%', 1)

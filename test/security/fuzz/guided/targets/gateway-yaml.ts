@@ -1,4 +1,5 @@
-// Any gateway.yaml leads to a configuration or to problems with line and column, never to a crash, leak or long wait.
+// From any gateway.yaml, the gateway loads a configuration, or reports problems with line and column. It never crashes,
+// reveals a secret or takes a long time.
 import { readFileSync } from 'node:fs'
 import { formatDiagnostic, type Problems } from '../../../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../../../src/config/load.ts'
@@ -9,7 +10,7 @@ const files = ['gateway.yaml', 'deploy/compose/config/gateway.yaml', 'deploy/kub
 
 export const gatewayYaml: Target = {
   seeds: [
-    // The sample files are split into sections. A whole file would take ten times as long per run.
+    // The sample files are split into sections, because a run with a whole file would take ten times as long.
     ...files.flatMap(name => readFileSync(name, 'latin1').split(/\n(?=[a-z])/)),
     'upstreams: { a: { targets: [http://127.0.0.1:1] } }\nroutes: [{ path: /x/*, upstream: a }]\n',
     'upstreams:\n  a: &a { targets: ["${SECRET}"], health: { path: /h } }\n  b: { <<: *a }\nroutes:\n  - { path: /x, upstream: b, plans: [pro], rewrite: /y }\n',

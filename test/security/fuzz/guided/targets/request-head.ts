@@ -1,4 +1,4 @@
-// If Node's parser and the gateway's rules accept a request, the strict reader must read the same request.
+// If Node's parser and the gateway's rules accept a request, strict-reader.ts must read the same request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { Duplex } from 'node:stream'

@@ -78,14 +78,15 @@ export const requestTarget: Target = {
       target,
       again,
     )
-    // Compares with lenient servers, which decode one to three times, remove parameters and resolve dot segments.
+    // Compares the segments with the paths that lenient servers read. These servers decode one to three times, remove
+    // parameters and resolve dot segments.
     const matched = resolved(segments)
     const [, ...decoded] = readings(path)
     if (ambiguities === 0) {
       for (const reading of decoded)
         promise(reading === matched, 'accepts a path with two interpretations', path, reading, matched)
     }
-    // Compares with the URL parser of browsers (WHATWG).
+    // Compares the path with the path that the URL parser of browsers (WHATWG) reads.
     const url = new URL(path, 'http://gw.test')
     const named = url.pathname
       .split('/')
@@ -109,7 +110,7 @@ function same(one: object | undefined, other: object | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Returns the matched segments in the format of readings.ts. */
+/** Returns the segments that are used to match routes, as a path in the format of readings.ts. */
 function resolved(segments: readonly string[]): string {
   const [reading = ''] = readings(
     Buffer.from(`/${segments.join('/')}`)

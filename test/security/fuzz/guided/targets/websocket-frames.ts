@@ -1,4 +1,5 @@
-// The relay finds the end of each WebSocket frame, even if the bytes arrive in pieces, and never reads past it.
+// The relay finds the end of each WebSocket frame, even if the bytes arrive in pieces. If it must stop at the end of a
+// frame, it never reads further.
 import { FrameTracker } from '../../../../../src/http/websocket-frames.ts'
 import { bytesOf, promise, type Target } from '../target.ts'
 
