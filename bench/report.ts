@@ -98,7 +98,7 @@ function notesOf(
     ...(leftOut > 0 ? [`${leftOut} rounds do not count, because other programs used the machine.`] : []),
     ...(isShort && leftOut === 0
       ? [
-          '**Other programs used the machine in too many rounds. All rounds count. The results are less reliable.**',
+          '**Other programs used the machine in too many rounds. All rounds were counted, so the results are less reliable.**',
         ]
       : []),
     stores === null

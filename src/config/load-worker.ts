@@ -5,7 +5,7 @@ import { type FileSource, loadSource } from './load-source.ts'
 
 parentPort?.postMessage(load(workerData))
 
-/** @throws the system error if a file could not be read for a reason outside the file (see `machineFailure`) */
+/** @throws the system error if the machine, not the file, prevented reading a file (see `machineFailure`) */
 function load(source: FileSource): ReloadResult {
   const { read, digest, failure } = loadSource(source)
   if (failure !== undefined) throw failure

@@ -23,8 +23,8 @@ export function defer(write: DeferredWrite): void {
 }
 
 /**
- * Sends all deferred writes now. Call this before you end a connection because of the bytes after a request. Otherwise
- * the response to that request is lost.
+ * Sends all deferred writes now. If the bytes after a request are a reason to end the connection, call this first.
+ * Otherwise the response to that request is lost.
  */
 export function flushDeferred(): void {
   const writes = queue

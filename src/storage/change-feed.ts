@@ -157,7 +157,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
 
   /**
    * Drops all caches if the clock of Postgres was set forward, because a cached period may then have ended.
-   * @param sentAt the time at which the heartbeat was sent, from `now`
+   * @param sentAt the value of `now()` when the heartbeat was sent
    */
   function checkClock(postgresMs: number, sentAt: number): void {
     if (postgresMs - now() > mostAheadMs + clockToleranceMs) notifyGap()

@@ -10,7 +10,7 @@ export interface ExhaustedQuota {
   readonly limit: number
   /** The cost of the refused use. Uses with this cost or a higher cost are refused too. */
   readonly cost: number
-  /** The number of uses in the record. */
+  /** The number of uses in the quota record of the user. */
   readonly used: number
   /** The end of the period, in milliseconds since the epoch. */
   readonly resetsAtMs: number

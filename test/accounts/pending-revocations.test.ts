@@ -100,7 +100,7 @@ describe('logouts while the store is down', () => {
     expect(await triesDuring(10_000)).toBe(10)
   })
 
-  it('block every refresh until they are stored, and then their tokens are inactive', async () => {
+  it('block every refresh until the logouts are stored; then the tokens of the ended sessions are inactive', async () => {
     const [token, other] = [await newToken(), await newToken()]
     state.cut = true
     await room.sessions.logout(token)

@@ -70,7 +70,7 @@ describe('problems with plans', () => {
     expect(printedLines(loaded)[99]).toContain('plan p99 ')
   })
 
-  it('show quota names to operators, as the list of values does, but mask a text that cannot be a quota name', () => {
+  it('show quota names to operators, but mask a text that cannot be a quota name; the list of values does the same', () => {
     const at = (text: string) =>
       loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text, toServe: true })
     const bad = at(`${upstreams}

@@ -37,7 +37,7 @@ export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
     for (const { env } of clocks) replicas.push(await stage.start({ ...routing(keys, service), env }))
     const load = startLoad(replicas, tokens)
     const taken = { day: 0, midnight: 0, back: 0, forth: 0 }
-    /** Every user should have got `due` uses since the last call. Counts the users who got more or fewer uses. */
+    /** Counts the users for whom the number of uses since the last call is not `due`. */
     const look = async (when: keyof typeof taken, due: number) => {
       if (due > 0) await untilAllUsed(service)
       await sleep(lookMs)

@@ -6,7 +6,7 @@ export const MiB = 1024 * 1024
 
 const block = 65_536
 
-/** @param onTaken a function that is called with the number of bytes that have been read so far */
+/** @param onTaken a function that is called with the number of bytes that the stream has produced so far */
 export function noise(bytes: number, onTaken: (written: number) => void = () => {}): Readable {
   const seed = createHash('sha512').update('péage').digest()
   const chunk = Buffer.alloc(block, seed)

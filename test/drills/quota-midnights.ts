@@ -71,7 +71,7 @@ routes:
     const failed: number[] = []
     /**
      * Sends requests without a pause until all uses are spent, at most until `untilMs`.
-     * @param fromMs only a refusal of a request that was sent at or after this time shows that the uses are spent
+     * @param fromMs refusals of requests that were sent before this time are ignored
      */
     const spend = (accounts: readonly Account[], fromMs: number, untilMs: number) => {
       for (const account of accounts) account.isSpent = false

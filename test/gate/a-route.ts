@@ -1,4 +1,4 @@
-// Compiles a route from the given keys. All other keys have defaults.
+// Compiles a route from the given configuration keys. All other keys have defaults.
 import type { RouteConfig } from '../../src/config/sections/schema.ts'
 import { compileRoute, type Route } from '../../src/gate/routing/route.ts'
 

@@ -103,7 +103,7 @@ describeOverSetups('the identities of a user', setup => {
     expect(await issuersOf(at.gateway, user)).toEqual([issuers.google])
   })
 
-  it('can be removed, except the last one of a configured provider if the account has no password', async () => {
+  it('can be removed, but an account without a password keeps one identity of a configured provider', async () => {
     const user = await newUser(at.gateway)
     await takePassword(at.gateway, user)
     await giveIdentities(at.gateway, user, 'google', 'unused', 'gone')

@@ -94,7 +94,7 @@ routes:
       connection.close()
     })
 
-    it('is refused only after the response that had begun is complete, and never reaches an upstream', async () => {
+    it('is refused only after the response to the pending request is complete, and never reaches an upstream', async () => {
       const [requests, heads] = [upstream.received.length, sockets.heads]
       const going = begun()
       const connection = new RawConnection(gateway.url)

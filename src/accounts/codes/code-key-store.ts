@@ -12,7 +12,7 @@ export type CodeKeys = () => Promise<readonly Buffer[]>
 
 /**
  * If `auth.key_secret` is set, the key in the database is never used, because anyone who can read the database could
- * derive every code from it.
+ * derive every code from this key.
  */
 export function createCodeKeys(database: Queryable, sealer: Sealer | undefined): CodeKeys {
   if (sealer !== undefined) {

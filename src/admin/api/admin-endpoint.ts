@@ -69,7 +69,7 @@ interface AuditedChange {
   readonly userId: number | undefined
   /** The changed fields with their new values. Empty if the operation changes no field. */
   readonly changes: Readonly<Record<string, unknown>>
-  /** The values of these fields before the change, read in the same transaction. */
+  /** The values of the changed fields before the change, read in the same transaction. */
   readonly previous?: Readonly<Record<string, unknown>> | undefined
 }
 

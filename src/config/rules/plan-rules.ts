@@ -55,8 +55,8 @@ export function checkPlansOfRoutes(
   plans: DeclaredPlans,
 ): Diagnostic[] {
   const unknownPlan = unknownNameMessages('plan', plans.names)
-  // The check of allowances stops at the limit, because a file may have thousands of routes and 100 plans. Only the
-  // first problems are shown.
+  // Only the first `mostProblems` problems are shown, so the check of allowances stops at this number. A file may have
+  // thousands of routes and 100 plans.
   const allowances: Diagnostic[] = []
   const diagnostics = routes.flatMap(route => {
     if (allowances.length < mostProblems) allowances.push(...checkAllowances(yaml, route, plans))

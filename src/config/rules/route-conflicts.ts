@@ -36,8 +36,8 @@ interface Claims {
 }
 
 /**
- * Claims the path, hosts and methods of a route. A route with hosts does not conflict with a route without hosts, because
- * the route with hosts wins.
+ * Claims the path, hosts and methods of a route. A route with hosts does not conflict with a route without hosts. The
+ * route with hosts wins.
  * @returns the index of the first earlier route that matches one of the same requests; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {

@@ -1,4 +1,4 @@
-// Checks that several workers have stores that they can share, and that the two listeners have different ports.
+// Checks that the two listeners have different ports. If there are several workers, checks that they can share stores.
 import type { Diagnostic } from '../diagnostics.ts'
 import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'

@@ -15,7 +15,7 @@ declare const limited: unique symbol
 export type WithinLimit = Identity & { readonly [limited]: true }
 
 /**
- * Creates the guard of a route, which refuses requests over a limit with 429 `rate_limited`. If the store is
+ * Creates the guard that refuses requests over a limit with 429 `rate_limited`. If the store is
  * unreachable, requests are counted in memory instead. The guard is synchronous if neither the user's plan nor the
  * route has a limit.
  */

@@ -205,7 +205,7 @@ describeWithRedisBinary('Redis', () => {
       ['for a user without the keys of the gateway', '~other:*', '+@all'],
       ['for a user who may only read keys', '%R~*', '+@all'],
       ['for a user without a command of the scripts', '~*', '+@all', '-pexpire'],
-    ])('counts as down %s, until the user gets all rights', async (_, ...rules) => {
+    ])('counts as down %s, until this Redis user gets all permissions', async (_, ...rules) => {
       await allow(...rules)
       const heard: string[] = []
       const keyValue = open(asUser, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })

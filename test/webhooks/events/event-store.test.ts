@@ -167,7 +167,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
 })
 
 describeWithServices('an event behind other events', () => {
-  it('becomes due even if the previous event of its user ends at the same time', async () => {
+  it('becomes due even if the previous event of its user ends while it is stored', async () => {
     const database = await postgresDatabase()
     try {
       const stored = eventsIn(database, () => start)
