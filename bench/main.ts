@@ -72,8 +72,8 @@ async function measure(): Promise<number> {
   process.stdout.write(flags.isJson ? recordingText(recording) : `${tables(report)}\n`)
   tell(`table, chart and JSON were written to ${folder}`)
   if (flags.isRecorded) {
-    // `publish` runs before `keepRecording`. If the recording lacks a row of the charts, `publish` throws. The file of the
-    // previous recording then stays unchanged.
+    // `publish` runs first. If the recording lacks a row of the charts, `publish` throws. The file of the previous
+    // recording then stays unchanged.
     publish(recording)
     keepRecording(recording)
   }

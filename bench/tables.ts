@@ -58,7 +58,7 @@ export function barTable({ bars }: Report): string {
     ratio === undefined ? '' : spreadText(ratio),
     verdict,
   ])
-  const head = ['bar', 'row', 'against', 'at most', 'aim', 'measured [quartiles]', 'verdict']
+  const head = ['cost', 'row', 'compared with', 'at most', 'aim', 'measured [quartiles]', 'verdict']
   return aligned([head, ...lines], 3)
 }
 

@@ -218,8 +218,8 @@ export let tickRecord: object | undefined
 
 /**
  * Keeps `process.nextTick` fast by keeping the record of one tick in memory. V8 forgets the shape (the hidden class) of
- * ticks if a garbage collection finds no record. Node's compiled code then permanently works without this shape, and each
- * request costs 5 to 25 µs more. Call this once, before the process accepts requests.
+ * ticks if a garbage collection finds no record. Node's compiled code then permanently works without this shape. Each
+ * request then costs 5 to 25 µs more. Call this once, before the process accepts requests.
  *
  * Remove this when measurements of several processes show the same lowest cost with and without this function.
  * https://github.com/nodejs/node/pull/13446

@@ -69,7 +69,7 @@ const notListed = 'request from a page whose origin is not in cors.origins'
 
 /**
  * Returns whether CORS applies. It does not apply to pages of the gateway's own origin. It also does not apply to
- * requests with a mode other than `cors`, for example navigations.
+ * requests with a mode other than `cors`, for example page loads.
  */
 function isCrossOrigin(origin: string, headers: IncomingHttpHeaders, host: string): boolean {
   const mode = headers['sec-fetch-mode']

@@ -40,7 +40,7 @@ async function giveNamedKey(
   return { id: String(row?.id), key }
 }
 
-/** Sends a request over a connection of the agent. @returns the status and error code, or `stream` for an open stream */
+/** Sends a request with the agent. @returns the status code and the error code, or `stream` for an open stream */
 function get(url: string, key: string, agent?: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(`${url}/chat`, { agent, headers: { 'x-api-key': key } }, response => {

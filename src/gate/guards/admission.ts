@@ -35,7 +35,7 @@ interface Counting<Counted> {
   count(counted: Counted, request: GuardedRequest): Promise<Refusal | undefined>
 }
 
-/** Creates a guard. It decides synchronously if no use is counted, or if it remembers that the user has no uses left. */
+/** Creates a guard that decides synchronously if no use is counted, or if the refusal of the user is cached. */
 export function createCountingGuard<Counted>(counting: Counting<Counted>): Guard<TargetAvailable, Admission> {
   const { countedOf, refusalFromMemory, count } = counting
 

@@ -111,8 +111,8 @@ function identifyByApiKey(
   }
   const keyHash = hashApiKey(credentials.apiKey)
   const owner = dependencies.users.findOwner(keyHash)
-  // If the owner of the key is cached and the key has not expired, no wait is needed. Otherwise `lookUp` waits for a read
-  // from the store, which may fail or find no owner.
+  // If the owner of the key is cached and the key has not expired, no wait is needed. Otherwise `lookUp` reads from the
+  // store, which may fail or find no owner.
   const identity = owner instanceof Promise ? undefined : identified(dependencies, owner)
   return identity ?? lookUp(dependencies, { owner, keyHash }, credentials, client)
 }
@@ -170,7 +170,7 @@ async function orInvalid(
   }
 }
 
-/** Returns the header `WWW-Authenticate` of a 401. It contains `error` only if the request has a token (RFC 6750 §3). */
+/** Returns the header `WWW-Authenticate` of a 401. `error` is set only if the request has a token (RFC 6750 §3). */
 export function challenge({
   isTokenPresented,
 }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {

@@ -8,7 +8,7 @@ interface Options {
   /** Returns whether a path belongs to the gateway's own endpoints. */
   isOwn(segments: readonly string[]): boolean
   routes: RouteTable<Route>
-  /** Returns whether two upstream names belong to the same service. `undefined` twice also counts as the same service. */
+  /** Returns whether two upstream names belong to the same service. True if both are `undefined`. */
   isSameService(one: string | undefined, other: string | undefined): boolean
 }
 
