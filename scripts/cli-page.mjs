@@ -50,7 +50,7 @@ export const exitCodes = {
   },
   'users show': {
     success: 'the user is printed',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users create': {
     success: 'the user is created',
@@ -60,29 +60,29 @@ export const exitCodes = {
   },
   'users set-plan': {
     success: 'the plan is set',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
     invalid: 'invalid command line or configuration, or the plan is not configured',
   },
   'users set-password': {
     success: 'the password is set, and all sessions of the user have ended',
-    failure: 'there is no such user, the password is too short or too long, or the database failed',
+    failure: 'the user does not exist, the password is too short or too long, or the database failed',
     invalid: noTerminal,
   },
   'users set-verified': {
     success: 'the email is marked as verified, or as not verified',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users reset-usage': {
     success: 'the uses of the user are reset',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users activate': {
     success: 'the user is active',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users deactivate': {
     success: 'the user is inactive',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users import': {
     success: 'no user in the file has a fault',
@@ -93,28 +93,28 @@ export const exitCodes = {
   },
   'users export': {
     success: 'the data is printed',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users delete': {
     success: 'the user is deleted',
-    failure: 'there is no such user, the deletion was not confirmed, or the database failed',
+    failure: 'the user does not exist, the deletion was not confirmed, or the database failed',
     invalid: noTerminal,
   },
   'users sessions': {
     success: 'the sessions are printed',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users revoke-sessions': {
     success: 'all sessions of the user have ended',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users keys': {
     success: 'the API keys are printed',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
   },
   'users revoke-keys': {
     success: 'the API keys are revoked, or there were none',
-    failure: 'there is no such user, or the database failed',
+    failure: 'the user does not exist, or the database failed',
     invalid: 'invalid command line or configuration, or the ID does not have the format of a key ID',
   },
   'users hashes': {
@@ -133,7 +133,7 @@ export const exitCodes = {
   },
   'providers test': {
     success: 'the provider can be used',
-    failure: 'there is no such provider, or its documents cannot be fetched or used',
+    failure: 'the provider is not configured, or its documents cannot be fetched or used',
   },
   'mail test': {
     success: 'the mail server accepted the mail',

@@ -129,13 +129,13 @@ describe('a callback', () => {
 
   it('with another error name causes provider_error, and the message contains the name', async () => {
     await expect(redeem({ callback: { error: 'invalid_scope' } })).rejects.toEqual(
-      failing('provider_error', 'the provider answers "invalid_scope"'),
+      failing('provider_error', 'the provider responded with "invalid_scope"'),
     )
   })
 
   it('with a text that is no valid error name causes provider_error, and the message does not contain the text', async () => {
     await expect(redeem({ callback: { error: 'ada@example.com' } })).rejects.toEqual(
-      failing('provider_error', 'the provider answers an unknown error'),
+      failing('provider_error', 'the provider responded with an unknown error'),
     )
   })
 

@@ -112,7 +112,7 @@ export function readQuota(body: JsonObject, plans: Plans): string | undefined {
 
 /**
  * Returns the previous values of `plan`, `is_active` and `email_verified` for the audit, if the patch changes these
- * fields. Undefined if there are no such values.
+ * fields. Undefined if the patch changes none of them.
  */
 export function previousFields(
   patch: UserPatch,
