@@ -76,7 +76,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   outcome: Outcome | undefined = undefined
 
   /**
-   * The target of the last attempt as `scheme://host:port`, and the duration of this attempt in milliseconds. The
+   * The target of the last attempt (`Endpoint.name`), and the duration of this attempt in milliseconds. The
    * duration ends when the response head arrives. Without a response head, it ends when the attempt ends.
    */
   upstreamTarget: string | undefined = undefined

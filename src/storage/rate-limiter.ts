@@ -32,7 +32,7 @@ export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 interface Dependencies {
   clock: Clock
   scriptRunner?: ScriptRunner | undefined
-  /** Called with the error each time Redis fails. The limiter then counts the request in memory. */
+  /** Called with the error each time Redis fails. The limiter then counts or refunds in memory. */
   onFailure?: ((error: unknown) => void) | undefined
 }
 

@@ -116,7 +116,10 @@ function createWaitingUsers<Use, Row extends CountedRow, Result>(statements: Sta
   }
 }
 
-/** Returns the result of one use. Called once for each use that a statement has counted, in their order. */
+/**
+ * Returns the result of one use, counted or not. Call it once for each use of a group, in their order, because it
+ * changes `row.used`.
+ */
 function nextResult<Use, Row extends CountedRow, Result>(
   { costOf, resultOf }: Statements<Use, Row, Result>,
   use: Use,

@@ -93,7 +93,8 @@ describeOnBothPlaces('peage users import', place => {
       expect(printed).toMatchObject({ exit: 1, stdout: '3 read, 1 created, 0 skipped, 2 faults\n' })
       expect(faultsOf(printed)).toEqual(
         [1, 3].map(
-          line => `${line}  email  Another user already has this email. Remove one of the two users.`,
+          line =>
+            `${line}  email  A user with this email already exists. If it is the same user, use --on-conflict skip. Otherwise, remove one of them.`,
         ),
       )
     })

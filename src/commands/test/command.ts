@@ -13,7 +13,10 @@ interface Options extends ConfigOption {
 export function testCommand(io: Io): Command {
   const test = new Command('test')
     .description('Run the test cases of the configuration, or of a separate file')
-    .argument('[cases]', 'YAML file with test cases (default: the test cases in the configuration)')
+    .argument(
+      '[cases]',
+      'YAML file with test cases; if omitted, the command runs the test cases in the configuration',
+    )
     .option('--json', 'print JSON')
   return withConfigOption(test).action(async (file: string | undefined, { config: name, json }: Options) => {
     const { loadCases } = await import('../../config/test-cases.ts')

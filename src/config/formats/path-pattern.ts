@@ -18,8 +18,8 @@ export class PathPatternError extends Error {
 }
 
 /**
- * Parses the path of a route and ignores a trailing slash. Also refuses every character that the gateway refuses in
- * requests, because a route with this character could never match.
+ * Parses the path of a route and ignores a trailing slash. Refuses control characters and `\`, `;`, `#` and `?`.
+ * Without `allow_in_path: semicolon`, requests cannot contain any of them in a path.
  * @throws PathPatternError
  */
 export function parsePathPattern(path: string): PathPattern {
@@ -150,7 +150,7 @@ function decodeLiteral(part: string): string {
     throw new PathPatternError(`has an invalid percent-escape in ${part} (write %25 for a literal %)`)
   }
   if (/[/\\;#?\p{Cc}]|%[0-9A-Fa-f]{2}/u.test(value)) {
-    throw new PathPatternError(`has a percent-escape in ${part} that the gateway refuses in every request`)
+    throw new PathPatternError(`has a percent-escape in ${part} that is not allowed in the path of a route`)
   }
   if (value === '.' || value === '..') throw new PathPatternError('must not contain . or .. segments')
   if (/[. ]$/.test(value))

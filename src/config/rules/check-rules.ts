@@ -109,7 +109,10 @@ function ownerChecker(questions: PathPattern | undefined): (route: DeclaredRoute
   }
 }
 
-/** Refuses `scope` together with `bearer_only`. With `auth: none`, refuses all route keys that need a user. */
+/**
+ * Refuses `scope` together with `bearer_only`. With `auth: none`, refuses the route keys that need a user, except
+ * `quota`, which `checkPlansOfRoutes` checks.
+ */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
   const { auth, scope, bearer_only, plans, verified, free_daily, forward_email, identity_assertion } =
     route.keys

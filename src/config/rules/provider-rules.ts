@@ -101,6 +101,6 @@ function warnOfMissingMail(yaml: YamlSource): Diagnostic[] {
   const { mail } = yaml.value as { mail?: { smtp?: unknown } | null }
   if (mail?.smtp) return []
   const message =
-    'need mail.smtp; without mails, users of the providers cannot set a password, change their email or delete their account'
+    'need mail.smtp; without mails, users without a password cannot set one or delete their account, and no user can change the email'
   return [diagnosticAtKey(yaml, '/auth/providers', message)]
 }

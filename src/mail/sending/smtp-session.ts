@@ -1,5 +1,5 @@
-// Opens a connection to an SMTP server, with TLS and login if they are configured. Sends mails over this connection,
-// one after another.
+// Opens a connection to an SMTP server, by default with TLS and a verified certificate. Logs in if there are credentials.
+// Sends mails over this connection, one after another.
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'

@@ -18,7 +18,7 @@ export interface StorageGauges {
 }
 
 interface GatewayGauges {
-  /** Returns every target. `target` is the origin of the target, and `isHealthy` shows whether it receives requests. */
+  /** Returns one entry per endpoint. `target` is `Endpoint.name`. `isHealthy` shows whether it receives requests. */
   targets(): readonly TargetState[]
   /** Returns the number of open WebSockets and event streams, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>

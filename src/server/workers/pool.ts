@@ -110,7 +110,7 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
 
 /**
  * @returns the reply of the worker. If the worker exits before it replies, the reply is empty. This is not a failure,
- *   because the worker is replaced.
+ *   because its replacement starts with the active configuration.
  */
 async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()

@@ -2,7 +2,7 @@
 
 export interface TargetStatus {
   readonly upstream: string
-  /** `scheme://host:port`. */
+  /** `Endpoint.name`, or `scheme://host:port (unresolved)` if the name of the host has no address. */
   readonly target: string
   readonly isHealthy: boolean
   /** Result of the health checks; `null` if the target has none. */

@@ -93,7 +93,7 @@ export async function importRecords(options: ImportOptions): Promise<void> {
 const conflicts: Readonly<Record<Exclude<ImportOutcome, 'created'>, Problem>> = {
   email_exists: {
     member: 'email',
-    text: 'Another user already has this email. Remove one of the two users.',
+    text: 'A user with this email already exists. If it is the same user, use --on-conflict skip. Otherwise, remove one of them.',
   },
   id_taken: { member: 'id', text: 'Another user has this ID. Omit it, or use a free ID.' },
   identity_taken: {
