@@ -40,7 +40,8 @@ export function ExplainBox({ title, userId, plans }: Props) {
   const [scopes, setScopes] = useState('')
   const [answer, setAnswer] = useState<Explanation | ApiError>()
   const [isBusy, setBusy] = useState(false)
-  // The button is disabled until the routes are loaded, because the form would still have the path `/`.
+  // The button is disabled until the routes are loaded. Before, the form contains the path `/` instead of the path of a
+  // route.
   const isLoading = loaded.data === undefined && loaded.error === undefined
   const isPlan = userId === undefined && as !== 'anonymous'
   const takesUsedToday = isPlan && hasDailyUses(plans)

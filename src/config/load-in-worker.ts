@@ -24,7 +24,7 @@ interface Digest {
  */
 export type LoadInWorker = (source: FileSource) => Promise<ReloadResult>
 
-/** On a reload, a pipe must end within this time. At startup, there is no time limit. */
+/** If a configured file is a pipe, a reload waits at most this time for its end. A start has no limit. */
 const maxWaitMs = 5_000
 
 /**

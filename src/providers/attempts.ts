@@ -54,7 +54,7 @@ interface Options {
   readonly isSecure: boolean
 }
 
-/** The maximum number of sign-ins that one browser may have started, including the new sign-in. */
+/** The maximum number of unfinished sign-ins in one browser, including the new sign-in. */
 const maxAttempts = 4
 /** The maximum size of a cookie with its attributes. Browsers ignore larger cookies. */
 const maxCookieBytes = 4_096

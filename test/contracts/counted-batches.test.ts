@@ -125,7 +125,7 @@ describeWithServices('uses counted in a batch on Postgres', () => {
   })
 
   it.each([1, 20])(
-    'reach exactly the limit of each user in 10,000 attempts on three replicas, and each count of a user occurs once (users: %d)',
+    'reach exactly the limit of each user in 10,000 attempts on three replicas, and return each number up to the limit once (users: %d)',
     async count => {
       const limit = 50
       const replicas = [1, 2, 3].map(() =>

@@ -163,7 +163,7 @@ describeOverSetups('the identities of a user', setup => {
     ],
   ]
   it.each(changes)(
-    'are removed only after %s is checked while the row of the user is locked',
+    'are removed only after the row of the user is locked and %s is then checked',
     async (what, change, code, rest) => {
       const user = await newUser(at.gateway)
       await giveIdentities(at.gateway, user, 'google')

@@ -1,5 +1,5 @@
-// Decides how many times a property test or a race test repeats. The test specifies the number for a full matrix.
-// Otherwise, this number is multiplied by 0.25. `PROPERTY_RUNS` sets another factor.
+// Decides how many times a property test or a race test repeats. The number in a test is for
+// the full matrix. In all other runs, it is multiplied by 0.25. `PROPERTY_RUNS` sets another factor.
 import { isFullMatrix } from './services.ts'
 
 const share = Number(process.env.PROPERTY_RUNS ?? (isFullMatrix ? 1 : 0.25))

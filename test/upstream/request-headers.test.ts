@@ -257,7 +257,7 @@ routes:
     ['/private/x', false],
     ['/optional/x', false],
     ['/credentials', true],
-  ])('whether the upstream receives the credentials of a request to %s is %s', async (path, passed) => {
+  ])('keep the credentials on the way to the upstream, if the path is %s: %s', async (path, passed) => {
     const bearer = `Bearer ${user.access}`
     const fields = await received([`Authorization: ${bearer}`, 'X-API-Key: some-key'], path)
     expect([of(fields, 'authorization'), of(fields, 'x-api-key')]).toEqual(

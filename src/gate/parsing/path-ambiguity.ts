@@ -37,10 +37,11 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * Returns the lists of segments that more lenient servers could read from a path. The first list is for the path as
- * given, and each further list is for one more decoding. If the decoded path contains `?` or `#`, there is also a list
- * for the part before this character.
- * @param segments the segments, decoded once and in lower case; no interpretation of them contains a dot segment
+ * Returns the lists of segments that more lenient servers could read from a path. The first list is for `segments`
+ * unchanged. Each further list is the result of decoding the path once more. If the decoded path contains `?` or `#`,
+ * there is also a list for the part before this character.
+ * @param segments the segments, decoded once and in lower case. The caller has checked that no interpretation of them
+ *   contains a dot segment.
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
   const readings: string[][] = []

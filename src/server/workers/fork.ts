@@ -68,7 +68,7 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }),
       )
     })
-    // The process exists, so an error concerns a single message and is ignored.
+    // The process has started, so an error concerns only a single message and is ignored.
     worker.on('error', () => {})
     void ended.then(channel.close)
     return {

@@ -340,7 +340,7 @@ describe('the weaker route', () => {
     ).toEqual([])
   })
 
-  it('with a wider wildcard is allowed only if other guarded routes receive every request of this wildcard', () => {
+  it('with a wildcard is allowed only if guarded routes receive the requests to all hosts of this wildcard', () => {
     const guarded = { path: '/x', upstream: 'one', plans: ['pro'] }
     const weaker = { path: '/*', hosts: ['*.example.com'], upstream: 'one', auth: 'none' }
     const withThird = (hosts: string[]) =>

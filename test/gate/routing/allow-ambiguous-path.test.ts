@@ -180,7 +180,7 @@ describe('an ambiguous path', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
-  it('is accepted if it could match only the same route or no route, but not if it could match a route with other methods', () => {
+  it('is accepted if every other interpretation matches the same route or none, and refused if one matches a route with other methods', () => {
     const files = routeWith({
       name: 'files',
       path: '/f/:name',

@@ -113,7 +113,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
   })
 
   describe('with a replay', () => {
-    it('fails with a callback, because the provider accepts its code only once', async () => {
+    it('of a callback fails, because the provider accepts the code only once', async () => {
       const { browser, page, callback } = await signedInAtProvider(newPerson())
       const copy = new CookieBrowser()
       for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
