@@ -3,6 +3,8 @@ import { expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { scrape } from '../support/scrape.ts'
 import { describeWithServices } from '../support/services.ts'
 import { describeOverSetups, services } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
@@ -258,6 +260,33 @@ describeOverSetups('the quota of a route', setup => {
     expect((await get('/exports/1', user, 'OPTIONS', { 'max-forwards': '0' })).status).toBe(204)
     expect((await call(at.gateway.url, 'GET', '/exports/1', { token: 'bad' })).status).toBe(401)
     expect(await rowsOf(at.gateway, user)).toEqual([])
+  })
+})
+
+describeWithServices('the quota of a route on Postgres', () => {
+  const at = journey(services, {}, routes)
+
+  it('refuses a request within 2 s if its use cannot be stored, does not forward it, and counts no use', async () => {
+    const user = await newUser(at.gateway, 'team')
+    const ask = () => call(at.gateway.url, 'GET', '/exports/1', { token: user.access })
+    const failed = async () =>
+      (await scrape(at.gateway.admin)).value('peage_guard_decisions_total', {
+        guard: 'quota',
+        decision: 'error',
+      })
+    expect((await ask()).status).toBe(200)
+    const before = await failed()
+    at.upstream.received.length = 0
+    const started = performance.now()
+    const answer = await at.gateway.backing.database.transaction(async tx => {
+      await tx.query('select 1 from quota_usage where user_id = $1 for update', [user.id])
+      return ask()
+    })
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expectRefusal(answer, 503, 'service_unavailable', 'Service indisponible')
+    expect([await failed(), at.upstream.received]).toEqual([before + 1, []])
+    expect((await ask()).status).toBe(200)
+    expect(await rowsOf(at.gateway, user)).toMatchObject([{ used: 2 }])
   })
 })
 
