@@ -206,8 +206,8 @@ function openClient(port: number, bytes: Buffer, status: string, length: number,
 }
 
 /**
- * Returns the value of `Content-Length`. Every contender forwards this header from the upstream. The client needs it to
- * find the end of a response.
+ * Returns the value of `Content-Length`. Every contender sends this header. The client needs it to find the end of a
+ * response.
  */
 function announcedBy(head: string): number {
   return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)

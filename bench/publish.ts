@@ -6,7 +6,10 @@ import { type Report, reportOf } from './report.ts'
 import { base, kinds, ours, peers, rememberSeconds, rowName } from './row-names.ts'
 import { barTable, resultTables } from './tables.ts'
 
-/** The labels in the charts, by row name. All of these rows receive the same request. */
+/**
+ * The labels in the charts, by row name. All rows except the base row receive the same request. The base row receives a
+ * request without a token.
+ */
 const shown = new Map<string, string>([
   [rowName(ours, kinds.bearer), 'Péage, access token'],
   [base, `${base}, no auth`],

@@ -42,7 +42,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
   await post('Refresh after the logout: refused', 'refresh', { refresh_token: second.refresh_token }, 401)
   const { email } = credentials
-  await post('Password reset: an unknown email gets the same response', 'password/forgot', { email }, 202)
+  await post('Password reset: accepted with 202, as for an unknown email', 'password/forgot', { email }, 202)
   const [code] = /^\d{8}$/m.exec((await mailOf('reset')).text) ?? []
   const reset = { email, code, new_password: 'staple battery horse' }
   await post('Set a new password with the code of the mail', 'password/reset', reset, 200)

@@ -1,4 +1,5 @@
-// Checks the subjects of commits against docs/dev/style.md. Merges, and commits older than this page, are not checked.
+// Checks the subjects of commits against docs/dev/style.md. Merges are not checked. The commit that added this page,
+// and all older commits, are not checked either.
 import { execFileSync } from 'node:child_process'
 
 const types = ['feat', 'fix', 'docs', 'test', 'refactor', 'perf', 'build', 'ci', 'chore', 'style', 'revert']

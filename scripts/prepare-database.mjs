@@ -111,7 +111,8 @@ function pack(root, lastWal) {
 }
 
 /**
- * Returns whether a file belongs to the write-ahead log, but Postgres keeps it only for later use.
+ * Returns whether a file belongs to the write-ahead log, but Postgres does not need its content, and only reuses the
+ * file.
  * @param {string} path
  * @param {string} lastWal the last file that Postgres may need
  */

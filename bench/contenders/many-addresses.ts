@@ -14,7 +14,7 @@ export const manyAddresses: Contender = {
   absence: () =>
     spawnSync('unshare', ['-m', 'true']).status === 0
       ? undefined
-      : 'root is required to mount a separate hosts file',
+      : 'a separate hosts file needs a mount namespace (unshare -m), which usually needs root',
   async start(stage) {
     const hosts = join(temporaryFolder().path, 'hosts')
     const addresses = Array.from({ length: 32 }, (_, index) => `127.0.32.${index + 1}`)

@@ -54,7 +54,7 @@ export const englishActions = {
   revokeKeysDid: 'All API keys are revoked.',
   removeIdentity: 'Remove identity',
   removeIdentityWill:
-    'The identity at {value} is removed from {email}. Sessions do not end. If the user signs in there again with the same verified email, the identity may be linked again. If the account has no password, the user may then be unable to sign in.',
+    'The identity at {value} is removed from {email}. Sessions do not end. If the account has no password, the user may be unable to sign in. A later sign-in with this provider and the same verified email may link the identity again.',
   removeIdentityDid: 'The identity at {value} is removed.',
   removeWebhook: 'Remove webhook',
   removeWebhookWill: '{email} gets no more alerts. Pending deliveries are dropped.',
@@ -67,7 +67,7 @@ export const englishActions = {
     'All data stored about {email} is saved as a file on this computer. The download is recorded in the audit log.',
   exportUserDid: 'The data is saved as {value}.',
   createUserWill:
-    'The email of the new user is not verified. If you set no password, the user must request a password reset before the first sign-in.',
+    'The email of the new user is not verified. If you set no password, no password works until one is set or reset.',
   createUserDid: '{value} is created.',
   retryDelivery: 'Try now',
   retryDeliveryWill: 'Delivery {value} is sent again now, to the user’s current webhook URL.',

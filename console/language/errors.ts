@@ -1,5 +1,5 @@
 // Contains an English and a French sentence for each error code. The console needs its own sentences, because the texts
-// in responses are only in French and meant for clients.
+// in responses are in the language of the gateway and meant for clients.
 import type { RefusalCode } from '../../src/refusals/catalog.ts'
 import type { Bilingual } from './language.tsx'
 
@@ -90,7 +90,7 @@ const sentences: Readonly<Record<Code, Bilingual>> = {
     fr: 'Le nombre de jours jusqu’à l’expiration est invalide.',
   },
   key_limit_reached: {
-    en: 'The user already has the maximum number of API keys.',
+    en: 'The user already has as many API keys as the plan allows.',
     fr: 'L’utilisateur a autant de clés d’API que sa formule le permet.',
   },
   key_unknown: { en: 'This API key does not exist.', fr: 'Cette clé d’API n’existe pas.' },

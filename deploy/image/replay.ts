@@ -2,7 +2,8 @@
 // needs Linux and root.
 //
 // Each stage has its own root file system. Programs run in it by chroot in a mount namespace. It contains Node in the
-// version of the base image, and the other programs of this machine. All other files come from the steps of the stage.
+// version of the base image, and the other programs of this machine. It also contains the users and DNS files from
+// `makeRoot`. All other files come from the steps of the stage.
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

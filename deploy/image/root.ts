@@ -90,7 +90,9 @@ export function entering(
   return ['-m', 'sh', '-c', script, 'sh', ...inside.map(([key, value]) => `${key}=${value}`), ...words]
 }
 
-/** Returns the environment variables for npm, including the settings that reach the package registry. */
+/**
+ * Returns the environment variables for npm, including the registry, proxy and certificate settings of this machine.
+ */
 function environment(): Record<string, string | undefined> {
   const passed = Object.entries(process.env).filter(([key]) =>
     /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),

@@ -37,7 +37,7 @@ export const accountOperations = {
             }),
             has_password: Type.Boolean({
               description:
-                '`false` if the account has no password, so that the user must sign in with another identity provider.',
+                '`false` if the account has no password. The user can set one with a password reset.',
             }),
             plan: terms.plan,
             created_at: terms.instant('The creation time of the account.'),

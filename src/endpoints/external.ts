@@ -99,7 +99,8 @@ export const externalOperations = {
     params,
     responses: {
       303: {
-        description: 'A redirect to the page, with `code` and `state`, or with `error` and `state`.',
+        description:
+          'A redirect to the page, with `code` and `state`, or with `error` and `state`. If the attempt has expired or cannot be read: a redirect to the first page of `auth.return_urls`, with only `error`.',
         headers: {
           location: 'The next address.',
           'set-cookie': 'Deletes the cookie of the attempt.',

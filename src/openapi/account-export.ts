@@ -8,7 +8,7 @@ const session = record({
   id: text('The session ID, a UUID.'),
   created_at: instant('The time of the login.'),
   last_used_at: instant('The time of the last token refresh, or of the login if there was no refresh.'),
-  expires_at: instant('The time at which the session expires if its tokens are not refreshed.'),
+  expires_at: instant('The time when the session expires if its tokens are not refreshed.'),
   user_agent: nullable(text('The `User-Agent` of the login, cut to 200 characters.')),
 })
 
@@ -53,7 +53,9 @@ export const accountExport = record(
         last_used_at: nullable(instant('The approximate time of the last use.')),
       }),
     ),
-    api_keys: Type.Array(terms.keyRecord, { description: 'The API keys, live and revoked, at most 100.' }),
+    api_keys: Type.Array(terms.keyRecord, {
+      description: 'At most 100 API keys, newest first, including revoked keys.',
+    }),
     identities: Type.Array(record({ ...terms.issuerAndSub, ...ofStoredIdentity }), {
       description: 'The user’s identities at identity providers, oldest first.',
     }),

@@ -255,7 +255,7 @@ const detailed: Partial<Record<RefusalCode, Schema>> = {
       error: oneOf([catalog.key_limit_reached.fr, catalog.key_limit_reached.en]),
       limit: count('The maximum number of keys of the user’s plan.'),
     },
-    { title: 'KeyLimitReached', description: 'The user already has the maximum number of API keys.' },
+    { title: 'KeyLimitReached', description: 'The user already has as many API keys as the plan allows.' },
   ),
 }
 

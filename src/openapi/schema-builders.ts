@@ -93,7 +93,7 @@ export const identity = {
   provider: text(
     'The name of the provider in the configuration. If the provider is not configured, the issuer.',
   ),
-  email: nullable(text('The email that the provider reported when the identity was stored.')),
+  email: nullable(text('The email at the provider at the time when the identity was stored.')),
   created_at: instant('The time at which the identity was stored.'),
   last_used_at: nullable(instant('The time of the last sign-in. `null` if there was none.')),
 }

@@ -45,7 +45,8 @@ it('each step of the history contains the sum over all processes, and steps befo
   expect(series.p50_ms.at(-2)).toBeLessThan(2.5)
   expect(series.p99_ms.at(-2)).toBeGreaterThan(25)
 
-  // The clock moves by two steps, so one step has no value. The next 90 samples (15 minutes) replace all earlier steps.
+  // The clock moves by two steps before the next sample, so both steps have no value. The next 90 samples (15 minutes)
+  // replace all earlier steps.
   count(one, 200)
   clock.at += 20_000
   await history.sample()

@@ -222,7 +222,7 @@ describeWithServices('peage users import as a process', () => {
 
     /**
      * Writes `head`, then `chunk` several times, then `tail`. Expects little memory use. Returns the output without the
-     * lines of progress, which a slow machine prints every 10 s.
+     * lines of progress. The import prints such a line every 10 s, so only on a slow machine.
      */
     async function flood(format: string, head: string, chunk: Buffer, times: number, tail: string) {
       const { child, ended } = start('-', '--format', format)

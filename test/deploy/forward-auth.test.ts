@@ -78,7 +78,7 @@ describe('deploy/forward-auth/nginx.conf', () => {
     )
   })
 
-  it('forwards requests to the gateway only for the paths that the gateway itself serves', () => {
+  it('forwards a client’s request to the gateway exactly if the gateway itself serves its path', () => {
     const [, pattern = ''] = /^~\* (\S+) \{/.exec(own) ?? []
     const matches = new RegExp(pattern, 'i')
     for (const target of ownPaths) expect([target, matches.test(target)]).toEqual([target, true])
@@ -109,7 +109,7 @@ describe('deploy/forward-auth/Caddyfile', () => {
     expect(text).toMatch(new RegExp(`uri ${path.replace('.', '\\.')}\\?$`, 'm'))
   })
 
-  it('forwards requests to the gateway only for the paths that the gateway itself serves', () => {
+  it('forwards a client’s request to the gateway exactly if the gateway itself serves its path', () => {
     const [, list = ''] = /^\t@peage path (.*)$/m.exec(text) ?? []
     const matches = (target: string) =>
       list

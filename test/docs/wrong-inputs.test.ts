@@ -110,8 +110,8 @@ routes: [{ path: /data, upstream: api, scope: 'data:read' }]`,
   const password = 'correct horse battery'
 
   /**
-   * Maps the description of an input in the table to a function that builds the request. If `isAuth` is true, a token
-   * is sent in the body, and otherwise in a header.
+   * Maps the description of an input in the table to a function that builds the request. For some inputs, `isAuth`
+   * selects where the token is sent: in the body if it is true, otherwise in a header.
    */
   const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
     'no body': () => ({}),

@@ -1,5 +1,5 @@
-// Under load, connections to the upstream that are older than `connection_age` get no new requests, and no request
-// fails. The drill also prints how much CPU time this costs.
+// Under load, connections to the upstream get no new requests after 1.1 times `connection_age`. No request fails. The
+// drill also prints how much CPU time this costs.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

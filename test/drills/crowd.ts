@@ -71,8 +71,8 @@ interface LightLoad extends Latencies {
 }
 
 /**
- * Sends requests for long enough that every slow client is disconnected twice. If this process was blocked during the
- * load, repeats the load, at most twice.
+ * Sends requests for 2 s longer than two header timeouts. If this process was blocked during the load, repeats the
+ * load, at most twice.
  */
 async function lightLoad(
   port: number,

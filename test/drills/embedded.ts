@@ -1,5 +1,5 @@
-// The embedded database is killed during writes, and its disk is full. In other cases, another process uses the folder
-// of the database, or an older version created the folder.
+// In the first case, a gateway with an embedded database is killed during writes. In other cases, another process uses
+// the folder of the database, an older version created the folder, or the disk is full.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { appendFile, rm } from 'node:fs/promises'

@@ -71,7 +71,7 @@ routes:
     const failed: number[] = []
     /**
      * Sends requests without a pause until all uses are spent, at most until `untilMs`.
-     * @param fromMs refusals of requests that were sent before this time are ignored
+     * @param fromMs a refusal marks the uses as spent only if its request was sent at or after this time
      */
     const spend = (accounts: readonly Account[], fromMs: number, untilMs: number) => {
       for (const account of accounts) account.isSpent = false

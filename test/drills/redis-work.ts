@@ -58,8 +58,8 @@ export function startWork(replicas: readonly Replica[], { free, paying }: WorkTo
   }
 
   /**
-   * Spends all uses of one user, then all uses of the next user, and so on. In between, sends requests of users from
-   * earlier turns. If the uses of these users are spent, the gateway must refuse the requests.
+   * Spends all uses of one user, then all uses of the next user, and so on. In between, sends requests of random users
+   * whose turn has started. If the uses of these users are spent, the gateway must refuse the requests.
    */
   async function takeUses(): Promise<void> {
     while (!isOver && next < free.length) {

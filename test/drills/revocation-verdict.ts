@@ -1,5 +1,5 @@
-// Checks the responses of the drill `revocation`. Soon after a revocation, no response may show the old state any more,
-// unless the gateway was blocked.
+// Checks the responses of the drill `revocation`. Later than `grace` milliseconds after a revocation, no response may
+// show the old state, unless the gateway was blocked.
 import type { Replica } from './replicas.ts'
 import { longestStall, type Stalls } from './stalls.ts'
 import type { Watch } from './watch.ts'

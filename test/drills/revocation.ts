@@ -129,7 +129,7 @@ routes:
 
 /**
  * In each round, revokes the access of all subjects at once. Then sends requests of each subject to all replicas every
- * 10 ms. At the end, restores the access.
+ * 10 ms. At the end of each round, restores the access.
  */
 async function takeEach(
   subjects: readonly Subject[],

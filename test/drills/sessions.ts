@@ -61,7 +61,11 @@ export async function startSessions(
     await onNewKey(kid)
   }
 
-  /** Records a failed request. @param token the token of the request @returns whether the status code is 200 */
+  /**
+   * Records a failed request, except a 401 for an expired token.
+   * @param token the token of the request
+   * @returns whether the status code is 200
+   */
   function judge(what: string, status: number, token: string): boolean {
     if (status === 200) return true
     if (status !== 401) seen.failures.push(`${what} ${status}`)

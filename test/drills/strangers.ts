@@ -1,5 +1,5 @@
 // Sends requests of every kind that a client could invent. A request combines a target, a method, a status code of the
-// upstream and a credential. Each of these parts has a few kinds, most of them with random values.
+// upstream and a credential. Each of these parts has several kinds. Some kinds contain random values.
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { bearer } from './accounts.ts'
 import { codeOf } from './error-code.ts'

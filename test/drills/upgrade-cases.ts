@@ -1,5 +1,5 @@
-// Two versions run side by side. Both versions refuse the tokens of an ended session. It does not matter which version
-// created, refreshed or ended the session.
+// Two versions run side by side. Both versions refuse the refresh token of an ended session. It does not matter which
+// version created, refreshed or ended the session.
 import type { Pool } from 'pg'
 import { bearer, createAccounts, login, logout, refresh, type TokenPair } from './accounts.ts'
 import { adminToken, type Replica } from './replicas.ts'

@@ -1,5 +1,5 @@
 // Drills load this module into a gateway. If the event loop was blocked for more than 20 ms, the module appends a line
-// to a file. The line `FROM TO` contains the start and the end of the block in nanoseconds.
+// to a file. The line `FROM TO` contains the times when the blocked period started and ended, in nanoseconds.
 import { appendFileSync } from 'node:fs'
 
 const file = `${process.env.LOOP_DELAYS}.${process.pid}`

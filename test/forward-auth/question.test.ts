@@ -130,23 +130,26 @@ routes:
     ['the path for nginx', `${path}?as=nginx`],
     ['a longer path that no route accepts', `${path}/%2e%2e/x`],
     ['a longer path with a forbidden character', `${path}/a;b\\`],
-  ])('gets 404 on %s if its address is not in `from`, whatever its headers contain', async (_, question) => {
-    const outside = (lines: readonly string[], method = 'GET') =>
-      send(at.gateway.url, requestBytes(method, question, lines), method, '127.0.0.2')
-    const lists = [
-      complete,
-      [],
-      ['X_User_Id: 1'],
-      ['X-Forwarded-For: 127.0.0.1', ...complete],
-      [bearer(), bearer()],
-      ['Origin: https://app.example.com', 'Access-Control-Request-Method: GET'],
-      ['Connection: Upgrade', 'Upgrade: websocket'],
-      ['Expect: nothing'],
-    ]
-    for (const lines of lists) expect(codeOf(await outside(lines))).toBe('404 route_unknown')
-    const preflight = ['Origin: https://app.example.com', 'Access-Control-Request-Method: GET', ...complete]
-    expect(codeOf(await outside(preflight, 'OPTIONS'))).toBe('404 route_unknown')
-  })
+  ])(
+    'gets 404 on %s if it comes from an address outside `from`, whatever its headers contain',
+    async (_, question) => {
+      const outside = (lines: readonly string[], method = 'GET') =>
+        send(at.gateway.url, requestBytes(method, question, lines), method, '127.0.0.2')
+      const lists = [
+        complete,
+        [],
+        ['X_User_Id: 1'],
+        ['X-Forwarded-For: 127.0.0.1', ...complete],
+        [bearer(), bearer()],
+        ['Origin: https://app.example.com', 'Access-Control-Request-Method: GET'],
+        ['Connection: Upgrade', 'Upgrade: websocket'],
+        ['Expect: nothing'],
+      ]
+      for (const lines of lists) expect(codeOf(await outside(lines))).toBe('404 route_unknown')
+      const preflight = ['Origin: https://app.example.com', 'Access-Control-Request-Method: GET', ...complete]
+      expect(codeOf(await outside(preflight, 'OPTIONS'))).toBe('404 route_unknown')
+    },
+  )
 
   describe('has as the address of the client', () => {
     const clientOf = async (fields: readonly string[]) => {

@@ -371,7 +371,7 @@ routes:
       )
     })
 
-    it('is used only for this exact query; with similar queries, the response has the real status', async () => {
+    it('differs from the response to a similar query, which has the real status', async () => {
       for (const query of ['?as=caddy', '?as=nginx&x', '?x&as=nginx', '?AS=nginx', '?']) {
         const answer = await send(at.gateway.url, inFields({ target: '/nothing' }, path + query))
         expect([query, codeOf(answer), value(answer, 'x-peage-status')]).toEqual([
@@ -465,7 +465,7 @@ routes:
   const code = async (method: string, target: string, host?: string, lines: string[] = []) =>
     codeOf(await send(at.gateway.url, direct({ method, target, lines, ...(host && { host }) }), method))
 
-  it('hides less specific routes, so clients that request its path from the gateway get 404', async () => {
+  it('hides less specific routes, so a client’s request that matches it gets a 404 from the gateway', async () => {
     expect(await code('GET', '/a/b')).toBe('404 route_unknown')
     expect(await code('POST', '/a/b')).toBe('200')
     expect(await code('GET', '/a/c')).toBe('200')

@@ -1,4 +1,5 @@
-// Tests that requests with the header `Upgrade` arrive unchanged between other requests, however the bytes are split.
+// Tests that requests with the header `Upgrade` arrive unchanged, with or without other requests before them, however
+// the bytes are split.
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Worker } from 'node:worker_threads'

@@ -87,7 +87,7 @@ describeOverSetups('the API keys of a user', setup => {
     )
   })
 
-  it('can have, after a reload, only scopes of the reloaded routes', async () => {
+  it('can be created, after a reload, only with scopes of the new routes', async () => {
     const user = await newUser(at.gateway, 'pro')
     const named = (scope: string) => keys('POST', user.access, { name: 'one', scopes: [scope] })
     expectRefusal(await named('data:new'), 400, 'scope_invalid', 'Portée invalide')

@@ -124,7 +124,7 @@ describe('a drain', () => {
   const openStream = (response: ServerResponse) =>
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
 
-  it('ends event streams, and does not wait for incomplete requests on either listener', () =>
+  it('ends event streams, and waits only briefly for a connection without a request or with an incomplete request head', () =>
     drained(async (gateway, asked) => {
       asked.then(openStream)
       const stream = await fetch(`${gateway.url}/public/events`)

@@ -166,23 +166,26 @@ describeOverSetups('the plan of a user', setup => {
     ['starter', 'team', ['team', 'scale'], ['starter', 'legacy', 'free']],
     ['scale', null, [], ['scale', 'team', undefined]],
     ['legacy', null, ['starter', 'team', 'scale'], ['legacy', undefined]],
-  ])('%s can be upgraded to %s (default) or %j, but not to %j', async (plan, next, higher, refused) => {
-    const user = await newUser(at.gateway, plan)
-    const address = (to: string) => `https://pay.example.com/${to}/${user.id}`
-    expectAnswer(await ask('GET', '/api/v1/subscription/upgrade', user.access), 200, {
-      current_plan: plan,
-      plans: ['starter', 'team', 'scale'],
-      checkout_url: next === null ? null : address(next),
-    })
-    const upgrade = (to?: string) => ask('POST', '/api/v1/subscription/upgrade', user.access, { plan: to })
-    for (const to of higher) {
-      const { status, headers } = await upgrade(to)
-      expect([status, headers.get('location')]).toEqual([303, address(to)])
-    }
-    if (next !== null) expect((await upgrade()).headers.get('location')).toBe(address(next))
-    for (const to of refused) expectRefusal(await upgrade(to), 400, 'plan_invalid', 'Plan invalide')
-    await at.gateway.sql('delete from users where id = $1', [user.id])
-  })
+  ])(
+    'with the name %s has the default upgrade %s, and can be upgraded to %j, but not to %j',
+    async (plan, next, higher, refused) => {
+      const user = await newUser(at.gateway, plan)
+      const address = (to: string) => `https://pay.example.com/${to}/${user.id}`
+      expectAnswer(await ask('GET', '/api/v1/subscription/upgrade', user.access), 200, {
+        current_plan: plan,
+        plans: ['starter', 'team', 'scale'],
+        checkout_url: next === null ? null : address(next),
+      })
+      const upgrade = (to?: string) => ask('POST', '/api/v1/subscription/upgrade', user.access, { plan: to })
+      for (const to of higher) {
+        const { status, headers } = await upgrade(to)
+        expect([status, headers.get('location')]).toEqual([303, address(to)])
+      }
+      if (next !== null) expect((await upgrade()).headers.get('location')).toBe(address(next))
+      for (const to of refused) expectRefusal(await upgrade(to), 400, 'plan_invalid', 'Plan invalide')
+      await at.gateway.sql('delete from users where id = $1', [user.id])
+    },
+  )
 
   it('is counted by GET /admin/v1/plans, which includes inactive users and unknown plans', async () => {
     await at.gateway.sql('delete from users')
@@ -245,7 +248,7 @@ describe('a gateway without plans that have keys or webhooks', () => {
 })
 
 describe('a gateway with a plan named `undefined`', () => {
-  it('requires this plan to create an API token, but not at other endpoints', async () => {
+  it('requires this plan to create the key `api-token`, but not to show the usage', async () => {
     const setup = eitherSetup()
     const stores = await setup.open()
     const plans = 'plans: [{ name: free }, { name: undefined, api_keys: 1 }]'

@@ -193,7 +193,7 @@ describeOverSetups('the sign-in in a browser', setup => {
 })
 
 describe('without return URLs, the sign-in in a browser', () => {
-  it('is off, and its endpoints return 404, but apps can still sign in', async () => {
+  it('is off, and its endpoints return 404, but the token endpoint for apps still exists', async () => {
     const stores = await eitherSetup().open()
     const gateway = await startGateway('', stores, {
       auth: `, providers: { alpha: { issuer: 'http://127.0.0.1:1', client_id: client } }`,

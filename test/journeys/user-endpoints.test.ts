@@ -76,7 +76,7 @@ describeOverSetups('a webhook', setup => {
       await at.gateway.sql('select status from webhook_deliveries where user_id = $1', [user.id]),
     ).toEqual([{ status: 'dropped' }])
   })
-  it('an API key works instead of an access token on routes and on the user endpoints', async () => {
+  it('can be registered and removed with an API key; routes and the other user endpoints accept this key too', async () => {
     const withKey = (key: unknown, method: string, target: string, body?: object) =>
       call(at.gateway.url, method, target, { headers: { 'x-api-key': String(key) }, body })
     const { api_token: key } = (await call(at.gateway.url, 'POST', tokenPath, { token: user.access })).body

@@ -76,7 +76,7 @@ routes:
     }
   })
 
-  it('admits a user right after another program has marked the email as verified with SQL', async () => {
+  it('admits a user soon after another program has marked the email as verified with SQL', async () => {
     const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])

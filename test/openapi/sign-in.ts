@@ -1,5 +1,5 @@
-// Sends requests for sign-ins with identity providers, until every response that the OpenAPI document describes was
-// received.
+// Sends requests for sign-ins with identity providers. Together, they get every response that the OpenAPI document
+// describes for these sign-ins.
 import { expect } from 'vitest'
 import { newUser } from '../support/client.ts'
 import type { CodeIssuer } from '../support/code-issuer.ts'

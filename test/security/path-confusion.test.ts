@@ -110,7 +110,7 @@ const acceptedAnyway = new Map([['rewrite-escape-10', 200]])
 describe.each([
   ['without other routes', false],
   ['next to a public catch-all route', true],
-])('a guarded prefix %s', (_, catchAll) => {
+])('with a guarded prefix %s,', (_, catchAll) => {
   const at = stage(embeddedSetup, { catchAll })
 
   /**
@@ -131,7 +131,7 @@ describe.each([
     return answer
   }
 
-  describe.each(['plain', 'lax'] as const)('with an upstream that uses %s rules', reading => {
+  describe.each(['plain', 'lax'] as const)('and an upstream that uses %s rules,', reading => {
     it.each(attacks)('$id: without a credential, $raw_target does not reach the prefix', async attack => {
       at.upstream.reading = reading
       const answer = await send('GET', attack)

@@ -119,7 +119,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
   })
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
-  it('counts as down if it refuses scripts; the log reports at once, and then every minute, counting in memory', async () => {
+  it('counts as down if it refuses scripts; a log line reports at once, and then every minute, that rate limits are counted in memory', async () => {
     const server = await startRedis(inject('redisBin'))
     const raw = new Redis(server.url)
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')

@@ -1,4 +1,5 @@
-// Inserts identities of users into the database. In production, a sign-in with an identity provider inserts them.
+// Inserts identities of users into the database. In production, sign-ins with an identity provider and user imports
+// insert them.
 import type { TestGateway } from './gateway.ts'
 
 export const issuers = {

@@ -57,7 +57,7 @@ export const providerPassword = 'password at the provider'
 /**
  * Starts a provider with these options:
  * - `users`: a test may change them at any time, but may only use claim names that a user has at the start.
- * - `emailIn`: where the email is: in the ID token, or only in the response of UserInfo.
+ * - `emailIn`: the place of the email. This is the ID token, or only the response of UserInfo.
  * - `clientAuthMethods`: the client authentication methods in the discovery document. Clients with a secret use the
  *   first method.
  */

@@ -233,7 +233,7 @@ routes:
   it.each([
     ['a'.repeat(128), true],
     ['<script>', false],
-  ])('with X-Request-Id "%s", whether the upstream receives this ID is %s', async (sent, isKept) => {
+  ])('with X-Request-Id "%s", the upstream receives this ID: %s', async (sent, isKept) => {
     const [id, ...more] = of(await received([`X-Request-Id: ${sent}`]), 'x-request-id')
     expect(more).toEqual([])
     if (isKept) expect(id).toBe(sent)
@@ -257,7 +257,7 @@ routes:
     ['/private/x', false],
     ['/optional/x', false],
     ['/credentials', true],
-  ])('keep the credentials on the way to the upstream, if the path is %s: %s', async (path, passed) => {
+  ])('credentials in a request to %s reach the upstream: %s', async (path, passed) => {
     const bearer = `Bearer ${user.access}`
     const fields = await received([`Authorization: ${bearer}`, 'X-API-Key: some-key'], path)
     expect([of(fields, 'authorization'), of(fields, 'x-api-key')]).toEqual(

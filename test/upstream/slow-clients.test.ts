@@ -1,4 +1,5 @@
-// A slow client cannot occupy all connections to a service. So requests of other clients still get a connection.
+// If the limit per client is lower than the number of connections, a slow client cannot occupy all connections to a
+// service. So requests of other clients still get a connection.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { RawConnection, requestBytes, value } from '../security/raw-client.ts'

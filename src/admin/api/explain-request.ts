@@ -74,7 +74,7 @@ export const explainRequest = {
         status: terms.nullable(
           Type.Integer({
             description:
-              'The status code of the refusal. If the request is allowed: 200 on a route for forward auth only, and `null` on any other route.',
+              'The status code of the refusal. If the request is allowed: 200 on a route without upstream, and `null` if an upstream or endpoint would respond.',
           }),
         ),
         upstream: terms.nullable(

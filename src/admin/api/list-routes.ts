@@ -68,7 +68,7 @@ const route = terms.record(
     quota: terms.nullable(
       terms.record({
         name: terms.text('The name of the quota.'),
-        cost: terms.count('The number of uses that one request counts as.'),
+        cost: terms.count('The number of uses that are counted for one request.'),
       }),
     ),
     rate_limit: terms.nullable(

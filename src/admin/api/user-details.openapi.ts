@@ -26,14 +26,13 @@ export const details = record(
     sessions: Type.Optional(
       Type.Array(sessionWithDevice, {
         description:
-          'The 100 active sessions with the newest logins, sorted by login from oldest to newest. Absent for role `billing`.',
+          'At most 100 active sessions: the newest logins, sorted from oldest to newest. Absent for role `billing`.',
       }),
     ),
     api_token: Type.Optional(accountExport.properties.api_token),
     api_keys: Type.Optional(
       Type.Array(terms.keyRecord, {
-        description:
-          'The 100 newest API keys, including revoked keys, sorted from newest to oldest. Absent for role `billing`.',
+        description: 'At most 100 API keys, newest first, including revoked keys. Absent for role `billing`.',
       }),
     ),
     identities: Type.Optional(

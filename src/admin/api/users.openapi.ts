@@ -28,7 +28,7 @@ export const userOperations = {
     id: 'showUser',
     summary: 'Shows one user',
     description:
-      'The response has the 100 active sessions with the newest logins, sorted by login from oldest to newest. Use the sessions endpoint for the full list.',
+      'The response has at most 100 active sessions: the newest logins, sorted from oldest to newest. Use the sessions endpoint for the full list.',
     ...readingOfUser,
     roles: ['read', 'support', 'billing'],
     responses: { 200: { description: 'The user with all related data.', body: details } },

@@ -35,7 +35,7 @@ export function explainCommand(io: Io): Command {
       new Option('--as <caller>', 'caller to simulate: anonymous, or a configured plan').default('anonymous'),
     )
     .addOption(
-      new Option('--used-today <n>', 'daily uses that the caller has already spent')
+      new Option('--used-today <n>', 'daily uses that the caller has already spent today')
         .argParser(readCount)
         .default(0),
     )

@@ -150,7 +150,7 @@ function decodeLiteral(part: string): string {
     throw new PathPatternError(`has an invalid percent-escape in ${part} (write %25 for a literal %)`)
   }
   if (/[/\\;#?\p{Cc}]|%[0-9A-Fa-f]{2}/u.test(value)) {
-    throw new PathPatternError(`has a percent-escape in ${part} that is not allowed in the path of a route`)
+    throw new PathPatternError(`has a percent-escape in ${part} that is not allowed in this path`)
   }
   if (value === '.' || value === '..') throw new PathPatternError('must not contain . or .. segments')
   if (/[. ]$/.test(value))

@@ -44,7 +44,7 @@ export const provider = section(
     }),
     link: Type.Boolean({
       description:
-        'If a person signs in with this provider for the first time, link the sign-in to the account with the same verified email. false: link only after the person has entered the password of the account.',
+        'If an identity of this provider is not linked yet, link it to the account with the same verified email. false: link it only after the person has entered the password of the account.',
       default: true,
     }),
     register: Type.Boolean({

@@ -194,7 +194,7 @@ export const upstream = section(
     connections_per_client: Type.Optional(
       Type.Integer({
         description:
-          'Maximum number of connections per address and process for one user, or for one anonymous client address. Further requests get 429. Omitted: a quarter of the value of connections, or no limit if this value is below 4.',
+          'Maximum number of connections per address and process for one user, or for one anonymous client address. Further requests get 429. Omitted: a quarter of the setting connections. If connections is below 4, there is no limit per client.',
         minimum: 1,
       }),
     ),

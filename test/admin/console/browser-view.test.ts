@@ -73,7 +73,7 @@ describe('a request to the admin listener', () => {
     expect(view.isForwarded).toBe(peer.startsWith('10.'))
   })
 
-  it('has a rate-limit key that contains the client address, even behind a trusted proxy', () => {
+  it('has a rate-limit key that is derived from the client address, even behind a trusted proxy', () => {
     expect(request('10.1.2.3', { 'x-forwarded-for': '198.51.100.7, 10.0.0.1' }).client).toBe('198.51.100.7')
     expect(request('2001:db8::1', {}).client).toBe('2001:db8:0:0::/64')
   })

@@ -35,7 +35,7 @@ describe('two declared paths', () => {
     ['/a', '/a/*', false],
     ['/a/:x', '/a/b', false],
     ['/a/b', '/a/:x', false],
-  ])('%s and %s: whether they match the same paths is %s', (a, b, same) => {
+  ])('%s and %s match the same paths: %s', (a, b, same) => {
     expect(comparisonKey(parsePathPattern(a)) === comparisonKey(parsePathPattern(b))).toBe(same)
   })
 
@@ -47,7 +47,7 @@ describe('two declared paths', () => {
     ['/a', '/a/b', false],
     ['/a/b', '/a/c', false],
     ['/a/b/*', '/a', false],
-  ])('%s and %s: whether they overlap is %s', (a, b, shared) => {
+  ])('%s and %s overlap: %s', (a, b, shared) => {
     expect(overlap(parsePathPattern(a), parsePathPattern(b))).toBe(shared)
     expect(overlap(parsePathPattern(b), parsePathPattern(a))).toBe(shared)
   })

@@ -91,7 +91,10 @@ function fieldDifferences(
   return differences
 }
 
-/** Puts in the real values. `explain` only assumes a user, an API key and a client address. */
+/**
+ * Replaces the user, API key and client address with the real values. `explain` only assumes a user, an API key and a
+ * client address.
+ */
 function withReal({ set, remove }: HeaderDiff, { user, keyId }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)

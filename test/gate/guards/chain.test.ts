@@ -217,7 +217,7 @@ describe('a route’s rate limit', () => {
     expect(names).toEqual(['route:bad_keys'])
   })
 
-  it('is separate from the limit of a plan, which all routes share, and users without any limit never wait', async () => {
+  it('includes the limit of the user’s plan, which all routes share; users without any limit never wait', async () => {
     const plan = { quotas: {}, api_keys: 0, webhook: false }
     const rate_limit = { limit: 1, windowMs: 60_000 }
     const plans = createPlans([

@@ -13,7 +13,7 @@ describe('a compiled route', () => {
     ['/:a/b', false],
     ['/*', false],
     ['/a/*', false],
-  ])('with the path %s: whether it matches only one path is %s', (path, isLiteral) => {
+  ])('with the path %s matches only one path: %s', (path, isLiteral) => {
     expect(routeWith({ path }).isLiteral).toBe(isLiteral)
   })
 

@@ -332,7 +332,7 @@ describeOverSetups('keys in the database', ({ openDatabase: open }) => {
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
-  it('cause an error for an unknown kid in the second after a failed read, so that no token counts as invalid', async () => {
+  it('cause an error for an unknown kid at a failed read and in the second after it, so that no token counts as invalid', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })

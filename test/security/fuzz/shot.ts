@@ -78,7 +78,7 @@ function readAll(received: Buffer, text: string): { answers: RawAnswer[]; unread
 
 /**
  * Guesses the method of the request: a response without a body counts as a response to HEAD. The method that the client
- * sent does not help: if the gateway refuses a malformed HEAD request, the response has a body.
+ * sent does not help. If the gateway refuses a malformed HEAD request, the response has a body.
  */
 function methodFor(bytes: Buffer): string {
   const end = bytes.indexOf('\r\n\r\n') + 4

@@ -10,8 +10,8 @@ export interface Testimony {
 
 export interface Witness {
   /**
-   * Waits until the access log contains each request that the upstream received from this address. Then returns the
-   * records of the address and removes them.
+   * Waits up to one second until the access log contains each request that the upstream received from this address.
+   * Then returns the records of the address and removes them.
    */
   of(from: string): Promise<Testimony>
   /** Returns the records that are left, including late ones, and removes them. */

@@ -19,7 +19,7 @@ import {
   usersWith,
 } from '../../support/sign-in.ts'
 
-describeOverSetups('an attack on an account', setup => {
+describeOverSetups('in an attack on an account,', setup => {
   const at = signInStage(setup, { alpha: ', domains: [example.com, k.example]', replicas: 1 })
 
   const signIn = async (claims: Claims, more: object = {}, name: 'alpha' | 'beta' = 'alpha') =>
@@ -42,7 +42,7 @@ describeOverSetups('an attack on an account', setup => {
   }
 
   describe('an account that an attacker registered before the owner', () => {
-    it('is not given to the owner in exchange for an ID token or a code', async () => {
+    it('is not given to the owner of the email in exchange for an ID token or a code', async () => {
       const attacker = await newUser(at.gateway)
       const owner = newPerson({ email: attacker.email })
       for (let i = 0; i < 2; i += 1) {
@@ -99,7 +99,7 @@ describeOverSetups('an attack on an account', setup => {
     })
   })
 
-  describe('a confusable or changed email', () => {
+  describe('an email', () => {
     const kelvin = '\u212a'
     it.each<[string, Claims]>([
       ['with a Kelvin sign', { email: `${kelvin}arl@example.com` }],
@@ -124,7 +124,7 @@ describeOverSetups('an attack on an account', setup => {
       ['that is not verified', { email: 'karl@example.com', email_verified: false }],
       ['that is empty', { email: '' }],
       ['that is missing', { email: undefined }],
-    ])('an email %s gives access to no account', async (_, claims) => {
+    ])('%s gives access to no account', async (_, claims) => {
       const [existing] = await usersWith(at.gateway, 'karl@example.com')
       const id =
         existing?.id ??
@@ -142,7 +142,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await identitiesOf(at.gateway, id)).toEqual([])
     })
 
-    it('an email in upper case gives access to the same account as in lower case', async () => {
+    it('in upper case gives access to the same account as in lower case', async () => {
       const user = await newUser(at.gateway)
       await verify(user)
       const email = user.email.toUpperCase()
@@ -151,7 +151,7 @@ describeOverSetups('an attack on an account', setup => {
       expect(await userOf(at, answer)).toBe(user.id)
     })
 
-    it('if the provider changes the email of a person, the person keeps the account and gets no other account', async () => {
+    it('that the provider has changed leaves the person the same account, and gives access to no other account', async () => {
       const person = newPerson()
       const created = await signIn(person)
       const user = await userOf(at, created)
@@ -191,7 +191,7 @@ describeOverSetups('an attack on an account', setup => {
     )
   })
 
-  it('gives no session for an inactive account, with or without a proof', async () => {
+  it('an inactive account gives no session, with or without a proof', async () => {
     const user = await newUser(at.gateway)
     const person = newPerson({ email: user.email })
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
@@ -205,7 +205,7 @@ describeOverSetups('an attack on an account', setup => {
     expect((await usersWith(at.gateway, user.email))[0]?.password_hash).not.toBe('!')
   })
 
-  it('gives no session if the account has the password hash `!`, whatever password is sent', async () => {
+  it('an account with the password hash `!` gives no session, whatever password is sent', async () => {
     const person = newPerson()
     expectPair(await signIn(person), 201)
     for (const password of ['!', '', ' ']) {

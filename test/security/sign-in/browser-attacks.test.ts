@@ -75,7 +75,7 @@ describeOverSetups('an attack on the sign-in in a browser', setup => {
       expect(locationOf(await open(own.browser, own.callback)).searchParams.has('code')).toBe(true)
     })
 
-    it('fails even if the attacker can set cookies: the page gets a foreign state and cannot exchange the code', async () => {
+    it('fails even if the attacker can set cookies, because the page gets the state of the attacker and has another verifier', async () => {
       const { browser, page, callback } = await signedInAtProvider(attacker)
       const attacked = new CookieBrowser()
       for (const [name, value] of browser.cookies) attacked.cookies.set(name, value)

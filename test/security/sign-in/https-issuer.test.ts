@@ -114,7 +114,7 @@ describe('an https issuer', () => {
 const canMount = spawnSync('unshare', ['-m', 'true']).status === 0
 if (!canMount) console.warn('skipped: Microsoft Entra ID: not root')
 
-describe.skipIf(!canMount)('Microsoft Entra ID', () => {
+describe.skipIf(!canMount)('with Microsoft Entra ID,', () => {
   const tenant = '11111111-2222-3333-4444-555555555555'
   let issuer: CodeIssuer
   /** An issuer with the discovery document for all tenants: its `issuer` contains `{tenantid}` instead of a tenant. */

@@ -33,7 +33,7 @@ describeWithServices('the connections for ten concurrent queries', () => {
     }
   })
 
-  it('are ten if a query takes longer than the time limit to get a free connection', async () => {
+  it('are ten if each query runs longer than other queries can wait for a free connection', async () => {
     const database = openPostgres({ url: server.url, maxConnections: 10, onError: () => {} })
     try {
       await ten(() => database.query('select pg_sleep(0.8)'))

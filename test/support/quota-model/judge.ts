@@ -24,7 +24,7 @@ export interface Evidence {
   readonly uses: readonly AnsweredUse[]
   readonly before: Records
   readonly after: Records
-  /** The changes of quota records by SQL while the uses were sent. */
+  /** The changes of quota records while the uses were sent: by SQL, or by an operator’s reset. */
   readonly changes: readonly RowChange[]
   /** Whether a store or a replica failed. If so, a use may also get a 503 or no response. */
   readonly isFaulty: boolean

@@ -71,7 +71,9 @@ interface Use {
 
 interface Change {
   readonly title: string
-  /** Makes the change. Returns the records that were changed by SQL. */
+  /**
+   * Makes the change. Makes the change. Returns the quota records that it changed, with their states before and after.
+   */
   run(): Promise<RowChange[]>
   /** Called when every replica has received the change. */
   onSettled?(): void
@@ -164,7 +166,7 @@ export async function runQuotaModel(
 
   /**
    * Checks the used amount that a response shows. It must not be less than the amount that this replica last read. If
-   * the period of the record is in the future, no uses may be left.
+   * the period of the record starts within the next 24 hours, no uses may be left.
    */
   function judgeLastRead(answer: AnsweredUse, before: (key: string) => { isAhead: boolean }): void {
     const { userId, replica, policy, status, body } = answer

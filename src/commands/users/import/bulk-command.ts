@@ -22,10 +22,7 @@ export function importCommand(io: Io): Command {
     )
     .option('--dry-run', 'check everything, and write nothing')
     .addOption(
-      new Option(
-        '--on-conflict <action>',
-        'if the email of a user already exists: skip the user, or report an error',
-      )
+      new Option('--on-conflict <action>', 'skip the user, or report a fault, if the email already exists')
         .choices(['skip', 'fail'])
         .default('skip'),
     )
