@@ -41,8 +41,8 @@ function note(reached: string): void {
 }
 
 /**
- * The guards that end with an error if a store fails. The other guards need no store, or like rate limits, can count in
- * memory.
+ * The guards that end with an error if a store fails. The other guards need no store. Rate limits are counted in memory
+ * if the store fails.
  */
 const mayFail: readonly string[] = ['authenticate', 'free_daily', 'quota']
 
